@@ -1,0 +1,284 @@
+"""The only file that knows which array library it has.
+
+Everything above it works on NumPy arrays, SciPy CSR matrices, torch tensors and any other library
+of the array API standard, through the namespace ``xp`` and the few functions here that the standard
+lacks: writing into given memory, moving to and from NumPy, a Cholesky solve.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.preprocessing import normalize
+
+Array = Any  # an array of any supported library
+Namespace = Any
+
+issparse = scipy.sparse.issparse
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether x is an array of a library other than NumPy (torch, array-api-strict, ...)."""
+    return not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
+
+
+def namespace(x: Array) -> Namespace:
+    """The array API namespace of x; NumPy's for SciPy matrices, lists and numbers."""
+    return array_api_compat.array_namespace(x) if is_foreign(x) else numpy_namespace
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """x as a NumPy array on the host; sparse matrices become dense."""
+    if issparse(x):
+        return x.toarray()
+    if array_api_compat.is_torch_array(x):
+        return x.detach().cpu().numpy()
+    return np.from_dlpack(x) if is_foreign(x) else np.asarray(x)
+
+
+def like(x: Any, reference: Array, dtype: Any = None) -> Array:
+    """x as an array of the reference's library, on its device."""
+    if not is_foreign(reference):
+        return np.asarray(to_numpy(x), dtype=dtype)
+    xp = namespace(reference)
+    if not is_foreign(x):
+        # torch would share memory with NumPy and warn of read-only arrays
+        x = np.array(to_numpy(x)) if array_api_compat.is_torch_array(reference) else to_numpy(x)
+    return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
+
+
+def kind(x: Array, what: str) -> bool:
+    """Whether x's dtype is of an array API kind such as "integral" or "complex floating"."""
+    xp = namespace(x)
+    return x.dtype != object and bool(xp.isdtype(x.dtype, what))
+
+
+def float_dtype(x: Array) -> Any:
+    """The dtype in which x is computed with: float32 stays, everything else is float64."""
+    xp = namespace(x)
+    return xp.float32 if x.dtype == xp.float32 else xp.float64
+
+
+def eps(dtype: Any) -> float:
+    """The spacing of floating-point numbers at 1."""
+    return float(np.finfo(np.float32 if "float32" in str(dtype) else np.float64).eps)
+
+
+def itemsize(dtype: Any) -> int:
+    return 4 if "float32" in str(dtype) else 8
+
+
+def astype(x: Array, dtype: Any) -> Array:
+    """x in another dtype; x itself where it has that dtype already."""
+    if x.dtype == dtype:
+        return x
+    if not is_foreign(x):
+        return x.astype(dtype, copy=False)
+    return namespace(x).astype(x, dtype)
+
+
+def copy(x: Array) -> Array:
+    """A copy of x in memory."""
+    return x.copy() if not is_foreign(x) else namespace(x).asarray(x, copy=True)
+
+
+def is_on_disk(x: Array) -> bool:
+    """Whether x is a view of a file, such as an ``np.memmap``."""
+    while isinstance(x, np.ndarray):
+        if isinstance(x, np.memmap):
+            return True
+        x = x.base
+    return isinstance(x, mmap.mmap)
+
+
+def contiguous(x: Array) -> Array:
+    """x with its last axis contiguous in memory, for the speed of products with it."""
+    if array_api_compat.is_torch_array(x):
+        return x.contiguous()
+    return x if is_foreign(x) else np.ascontiguousarray(x)
+
+
+def writes_in_place(x: Array) -> bool:
+    """Whether functions of x's library take ``out=``."""
+    return not is_foreign(x) or array_api_compat.is_torch_array(x)
+
+
+def runs_own_threads(x: Array) -> bool:
+    """Whether the library spreads element-wise work over cores (or a GPU) itself."""
+    return is_foreign(x)
+
+
+def same_device(x: Array, y: Array) -> bool:
+    return not is_foreign(x) or array_api_compat.device(x) == array_api_compat.device(y)
+
+
+def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
+    if not is_foreign(reference):
+        return np.empty(shape, dtype=dtype)
+    device = array_api_compat.device(reference)
+    return namespace(reference).empty(shape, dtype=dtype, device=device)
+
+
+def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
+    """a @ b as a dense array, written into ``out`` where it is given."""
+    if issparse(a) or issparse(b):
+        product = a @ b
+        product = product.toarray() if issparse(product) else np.asarray(product)
+        if out is None:
+            return product
+        out[...] = product
+        return out
+    xp = namespace(a)
+    if out is None:
+        return xp.matmul(a, b)
+    if writes_in_place(a):
+        return xp.matmul(a, b, out=out)
+    out[...] = xp.matmul(a, b)
+    return out
+
+
+def inplace(name: str, x: Array) -> Array:
+    """The element-wise function ``name`` of the array API applied to x, over x's own memory."""
+    function = getattr(namespace(x), name)
+    if writes_in_place(x):
+        return function(x, out=x)
+    x[...] = function(x)
+    return x
+
+
+def power(x: Array, exponent: int) -> Array:
+    """x ** exponent for a positive integer, by products over x's own memory: faster than pow."""
+    if exponent == 1:
+        return x
+    if exponent % 2:
+        x *= power(x * x, exponent // 2)
+        return x
+    x *= x
+    return power(x, exponent // 2)
+
+
+def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
+    """x held between low and high, over x's own memory."""
+    if is_foreign(x):
+        if writes_in_place(x):
+            return namespace(x).clip(x, low, high, out=x)
+        x[...] = namespace(x).clip(x, low, high)
+        return x
+    # np.clip takes twice the time of these
+    if low is not None:
+        np.maximum(x, x.dtype.type(low), out=x)
+    return x if high is None else np.minimum(x, x.dtype.type(high), out=x)
+
+
+def row_norms(x: Array) -> Array:
+    """The squared Euclidean norm of each row."""
+    if issparse(x):
+        return np.asarray(x.multiply(x).sum(axis=1)).ravel()
+    if not is_foreign(x):
+        return np.einsum("ij,ij->i", x, x)
+    return namespace(x).vecdot(x, x)
+
+
+def span(x: Any, start: int, stop: int) -> Any:
+    """Rows start to stop of x, as a view where the library has views."""
+    return x[start : min(stop, x.shape[0]), ...] if is_foreign(x) else x[start:stop]
+
+
+def take_rows(x: Array, indices: np.ndarray) -> Array:
+    if not is_foreign(x):
+        return x[indices]
+    return namespace(x).take(x, like(indices, x), axis=0)
+
+
+def take_columns(x: Array, indices: np.ndarray) -> Array:
+    """Columns of x as a dense array; a view where they are consecutive."""
+    if issparse(x):
+        return x[:, indices].toarray()
+    first, last = int(indices[0]), int(indices[-1])
+    if last - first == len(indices) - 1 and bool(np.all(np.diff(indices) == 1)):
+        return x[:, first : last + 1]
+    return namespace(x).take(x, like(indices, x), axis=1)
+
+
+def put(x: Array, row: np.ndarray, column: np.ndarray, values: Array) -> None:
+    """x[row_i, column_i] = values_i."""
+    if writes_in_place(x):
+        x[row, column] = values
+        return
+    for i, (r, c) in enumerate(zip(row, column, strict=True)):
+        x[int(r), int(c)] = values[i]
+
+
+def cityblock(x: Array, y: Array, out: Array) -> Array:
+    """L1 distances of the rows of x and y, written into ``out``."""
+    if issparse(x) or issparse(y):
+        out[...] = manhattan_distances(*map(scipy.sparse.csr_matrix, (x, y)))
+    elif not is_foreign(x):  # SciPy's loop lets other threads run
+        out[...] = cdist(x, y, "cityblock")
+    elif array_api_compat.is_torch_array(x):
+        import torch
+
+        out[...] = torch.cdist(x, y, p=1.0)
+    else:
+        out[...] = 0
+        for column in range(x.shape[1]):
+            out += namespace(x).abs(x[:, column, None] - y[None, :, column])
+    return out
+
+
+def unit_rows(x: Array) -> Array:
+    """x with each row divided by its Euclidean norm; rows of zeros stay."""
+    if issparse(x):
+        return normalize(x)
+    xp = namespace(x)
+    norms = xp.sqrt(row_norms(x))[:, None]
+    return x / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def on_host(function: Callable[[np.ndarray], np.ndarray], x: Array) -> Array:
+    """A NumPy function of x, for what other libraries lack."""
+    return like(function(to_numpy(x)), x, dtype=x.dtype)
+
+
+def all_finite(x: Array) -> bool:
+    if issparse(x):
+        x = x.data
+    xp = namespace(x)
+    # The sum is finite in nearly every good block and takes no memory; look closer only if not.
+    return bool(xp.isfinite(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
+
+
+def set_diagonal(a: Array, diagonal: Array) -> Array:
+    """a with this diagonal, over a's own memory."""
+    steps = np.arange(a.shape[0])
+    if writes_in_place(a):
+        a[steps, steps] = astype(diagonal, a.dtype)
+        return a
+    xp = namespace(a)
+    a[...] = xp.where(xp.eye(a.shape[0]) == 1, astype(diagonal, a.dtype)[:, None], a)
+    return a
+
+
+def solve_symmetric(a: Array, b: Array) -> Array:
+    """The solution of a x = b for a symmetric matrix, by Cholesky where it is positive definite."""
+    if not is_foreign(a):
+        try:
+            factor = scipy.linalg.cho_factor(a, lower=True, check_finite=False)
+        except scipy.linalg.LinAlgError:  # an indefinite kernel
+            return scipy.linalg.solve(a, b, assume_a="sym", check_finite=False)
+        return scipy.linalg.cho_solve(factor, b, check_finite=False)
+    if array_api_compat.is_torch_array(a):
+        import torch
+
+        lower, failed = torch.linalg.cholesky_ex(a)
+        return torch.linalg.solve(a, b) if bool(failed) else torch.cholesky_solve(b, lower)
+    return namespace(a).linalg.solve(a, b)

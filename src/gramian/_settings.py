@@ -1,0 +1,219 @@
+"""The three global settings: memory budget, threads, progress.
+
+They follow scikit-learn's ``set_config`` and ``config_context``. The values are read when a public
+call begins its work, in the calling thread; worker threads never look at them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+__all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
+
+
+class MemoryBudgetError(MemoryError):
+    """What was asked for does not fit the memory budget."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    memory_budget: int | None = None  # bytes; None: a quarter of the memory that is free now
+    n_threads: int | None = None  # None: all cores that this process may use
+    progress: bool = False
+
+
+_default = _Settings()
+_override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
+
+
+def _current() -> _Settings:
+    return _override.get() or _default
+
+
+def set_config(**settings: Any) -> None:
+    """Change gramian's settings for the whole process.
+
+    Parameters
+    ----------
+    memory_budget : int, str or None
+        How much memory a call may take beside its data and its result, in bytes or as text such as
+        ``"2GB"`` or ``"500 MiB"``. None: a quarter of the memory that is free when the call begins.
+    n_threads : int or None
+        Threads that evaluate blocks of rows. None: all cores that this process may use.
+    progress : bool
+        Whether long loops show a progress bar on a terminal (needs ``rich``).
+
+    Examples
+    --------
+    >>> import gramian
+    >>> gramian.set_config(memory_budget="2GB")
+    >>> gramian.get_config()["memory_budget"]
+    2000000000
+    >>> gramian.set_config(memory_budget=None)
+    """
+    global _default
+    _default = _changed(_default, settings)
+
+
+@contextmanager
+def config_context(**settings: Any) -> Iterator[None]:
+    """Settings of :func:`set_config` for the length of a ``with`` block.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> with gramian.config_context(n_threads=1):
+    ...     gramian.get_config()["n_threads"]
+    1
+    """
+    token = _override.set(_changed(_current(), settings))
+    try:
+        yield
+    finally:
+        _override.reset(token)
+
+
+def get_config() -> dict[str, Any]:
+    """The settings in force, as they were set.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> sorted(gramian.get_config())
+    ['memory_budget', 'n_threads', 'progress']
+    """
+    return dict(vars(_current()))
+
+
+def memory_budget() -> int:
+    """The bytes that a call may use now."""
+    budget = _current().memory_budget
+    return free_memory() // 4 if budget is None else budget
+
+
+def n_threads() -> int:
+    """The number of worker threads to use now."""
+    threads = _current().n_threads
+    if threads is not None:
+        return threads
+    # joblib's workers are told their share of the cores through OMP_NUM_THREADS.
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(told)) if told.isdigit() else joblib.cpu_count()
+
+
+def progress_wanted() -> bool:
+    return _current().progress
+
+
+def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:
+    known = [field.name for field in fields(_Settings)]
+    for name, value in changes.items():
+        if name not in known:
+            raise TypeError(
+                f"gramian has no setting {name!r}; its settings are {', '.join(known)}."
+            )
+        settings = replace(settings, **{name: _CHECKS[name](value)})
+    return settings
+
+
+def _check_budget(value: Any) -> int | None:
+    if value is None:
+        return None
+    size = parse_bytes(value)
+    if size <= 0:
+        raise ValueError(f"memory_budget must be positive; got {value!r}.")
+    return size
+
+
+def _check_threads(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"n_threads must be a positive integer or None; got {value!r}.")
+    return int(value)
+
+
+def _check_progress(value: Any) -> bool:
+    if value not in (True, False):
+        raise ValueError(f"progress must be True or False; got {value!r}.")
+    if value:
+        try:
+            import rich.progress  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                "progress=True needs the package rich: pip install 'gramian[cli]'."
+            ) from error
+    return bool(value)
+
+
+_CHECKS = {
+    "memory_budget": _check_budget,
+    "n_threads": _check_threads,
+    "progress": _check_progress,
+}
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
+
+
+def parse_bytes(value: Any) -> int:
+    """``"1.5 GB"`` -> 1500000000; a number stays as it is."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return int(value)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", str(value).lower())
+    try:
+        assert match is not None
+        return int(float(match[1]) * _UNITS[match[2]])
+    except (AssertionError, KeyError, ValueError):
+        raise ValueError(
+            f"Expected a size in bytes, such as 2000000000, '2GB' or '500 MiB'; got {value!r}."
+        ) from None
+
+
+def format_bytes(size: float) -> str:
+    """1500000000 -> ``"1.5 GB"``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def free_memory() -> int:
+    """Bytes that this process can still take: the machine's, or its container's if less."""
+    free = _available_on_machine()
+    limit, used = (_cgroup_number(name) for name in ("memory.max", "memory.current"))
+    if limit is not None and used is not None:
+        free = min(free, max(limit - used, 0))
+    return free
+
+
+def _available_on_machine() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:  # half of what is installed, where the system does not say what is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 1024**3
+
+
+def _cgroup_number(name: str) -> int | None:
+    try:
+        text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None  # "max" means no limit

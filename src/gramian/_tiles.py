@@ -1,0 +1,180 @@
+"""Kernel matrices tile by tile: the whole of one, and its product with a matrix.
+
+A tile is a block of rows against at most ``TILE_COLUMNS`` points. It is made by one matrix product
+and finished in place while it is in cache. For a symmetric matrix each tile above the diagonal also
+serves as the tile below it, and the diagonal is exact, never the result of a difference.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramian import _arrays, _settings
+from gramian._arrays import Array
+from gramian.rows import Rows, even_spans, one_blas_thread
+
+if TYPE_CHECKING:
+    from gramian.kernels.base import Kernel
+
+TILE_COLUMNS = 1024
+
+
+def common_dtype(rows: Rows, columns: Rows) -> Any:
+    """float32 where both sides are, else float64."""
+    xp = rows.xp
+    return xp.float32 if rows.dtype == xp.float32 == columns.dtype else xp.float64
+
+
+@one_blas_thread()
+def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
+    """The matrix of the kernel between rows and columns, by default between the rows themselves."""
+    symmetric = columns is None
+    points = kernel.points(rows) if columns is None else columns
+    shape = rows.shape[0], points.shape[0]
+    dtype = common_dtype(rows, points)
+    _check_size(shape, dtype)
+    tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
+
+    def fill(x: Array, numbers: Any, out: Array) -> Array:
+        first = int(numbers[0]) if symmetric else 0
+        for (start, stop), tile in tiles:
+            if stop > first:  # what lies left of the diagonal is mirrored below
+                target = out[:, start:stop]
+                result = tile(x, target)
+                if result is not target:
+                    target[...] = result
+        return out
+
+    out = rows.map(
+        fill,
+        range(shape[0]),
+        width=shape[1],
+        dtype=dtype,
+        row_bytes=min(shape[1], TILE_COLUMNS) * _arrays.itemsize(dtype),
+        serial=kernel.serial,
+        label="kernel matrix",
+    )
+    if symmetric:
+        _mirror(out)
+        _arrays.set_diagonal(out, kernel.diagonal(rows))
+    return out
+
+
+@one_blas_thread()
+def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
+    """K(rows, columns) @ V in float64, without K."""
+    dtype = common_dtype(rows, columns)
+    out: Any = None
+    for group in _column_groups(columns):
+        tiles = [(span, kernel.against(columns.take(range(*span)))) for span in group]
+
+        def part(x: Array, out: Array, tiles: list[Any] = tiles) -> Array:
+            out[...] = 0
+            for (start, stop), tile in tiles:
+                values = tile(x, _scratch(x.shape[0], stop - start, V, dtype))
+                out += values @ _arrays.astype(V[start:stop, :], dtype)
+            return out
+
+        partial = rows.map(
+            part,
+            width=V.shape[1],
+            dtype=rows.xp.float64,
+            row_bytes=(min(columns.shape[0], TILE_COLUMNS) + 2 * V.shape[1])
+            * _arrays.itemsize(dtype),
+            serial=kernel.serial,
+            label="kernel product",
+        )
+        out = partial if out is None else out + partial
+    return out
+
+
+@one_blas_thread()
+def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> Array:
+    """K(rows, rows) @ V in float64, without K; each tile is used for both of its places."""
+    xp = rows.xp
+    points = kernel.points(rows)
+    V = _arrays.astype(V, rows.dtype)
+    out = xp.zeros_like(V, dtype=xp.float64)
+    for start, stop in column_spans(points):
+        tile = kernel.against(points.take(range(start, stop)))
+        own = V[start:stop, :]
+
+        def both(
+            x: Array, numbers: range, v: Array, diagonal: Array, out: Array,
+            start: int = start, stop: int = stop, tile: Any = tile, own: Array = own,
+        ) -> Array:  # fmt: skip
+            values = tile(x, _scratch(x.shape[0], own.shape[0], own, rows.dtype))
+            inside = min(stop, numbers.stop) - numbers.start  # rows in the square on the diagonal
+            if inside > 0:
+                where = np.arange(inside)
+                _arrays.put(values, where, where + numbers.start - start, diagonal[:inside])
+                v = _arrays.copy(v)
+                v[:inside, :] = 0  # the square is whole already
+            out += values @ own
+            return xp.matrix_transpose(xp.matrix_transpose(v) @ values)
+
+        out[start:stop, :] += rows.sum(
+            both,
+            range(rows.shape[0]),
+            V,
+            diagonal,
+            out,
+            start=start,
+            row_bytes=(stop - start + 4 * V.shape[1]) * _arrays.itemsize(rows.dtype),
+            serial=kernel.serial,
+            label="kernel product",
+        )
+    return out
+
+
+_own = threading.local()
+
+
+def _scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
+    """Memory for one tile, used again by the same thread: fresh pages cost as much as the tile."""
+    buffer = getattr(_own, "buffer", None)
+    fits = (
+        buffer is not None
+        and type(buffer) is type(reference)
+        and buffer.dtype == dtype
+        and buffer.shape[0] >= rows * columns
+        and _arrays.same_device(buffer, reference)
+    )
+    if not fits:
+        buffer = _own.buffer = _arrays.empty((rows * columns,), reference, dtype)
+    return _arrays.namespace(reference).reshape(buffer[: rows * columns], (rows, columns))
+
+
+def column_spans(columns: Rows) -> list[tuple[int, int]]:
+    return even_spans(0, columns.shape[0], TILE_COLUMNS)
+
+
+def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
+    """Spans of columns in groups, such that what is prepared for one group fits the budget."""
+    spans = column_spans(columns)
+    prepared = TILE_COLUMNS * (columns.shape[1] + 2) * 2 * 8
+    size = max(1, _settings.memory_budget() // 4 // prepared)
+    return [spans[i : i + size] for i in range(0, len(spans), size)]
+
+
+def _check_size(shape: tuple[int, int], dtype: Any) -> None:
+    size = shape[0] * shape[1] * _arrays.itemsize(dtype)
+    if size > _settings.memory_budget():
+        raise _settings.MemoryBudgetError(
+            f"A kernel matrix of shape {shape} needs {_settings.format_bytes(size)}; the memory "
+            f"budget is {_settings.format_bytes(_settings.memory_budget())}. Use Gram(kernel, X), "
+            "which works without storing it, or raise the budget with "
+            "gramian.set_config(memory_budget=...)."
+        )
+
+
+def _mirror(K: Array) -> None:
+    """Copy what is above the diagonal to below it."""
+    xp = _arrays.namespace(K)
+    for start, stop in even_spans(0, K.shape[0], 512):
+        upper = xp.triu(K[start:stop, start:stop])
+        K[start:stop, start:stop] = upper + xp.matrix_transpose(xp.triu(upper, k=1))
+        K[stop:, start:stop] = xp.matrix_transpose(K[start:stop, stop:])

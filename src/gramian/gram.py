@@ -1,0 +1,160 @@
+"""Gram: the exact kernel matrix as an oracle, never stored unless asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays, _settings, _tiles
+from gramian._arrays import Array
+from gramian.kernels import Kernel, Precomputed, as_kernel
+from gramian.rows import ArrayRows, Rows, as_rows
+
+__all__ = ["Gram"]
+
+# K is kept only while it is small: beyond this its entries are computed anew in each pass.
+KEPT_BYTES = 256 * 1024**2
+
+
+class Gram:
+    """The matrix K of a kernel on rows, seen through its diagonal, columns, blocks and products.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        A kernel whose parameters are numbers, or was fitted.
+    rows : array-like or Rows
+    columns : array-like or Rows, optional
+        The points of the other side. By default the rows themselves: K is then symmetric. For a
+        precomputed kernel, what ``kernel.points`` gave for the training rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        float32 where rows and columns are, else float64.
+    evaluations : int
+        How many kernel values were asked for so far.
+
+    Examples
+    --------
+    >>> from gramian import Gram, RBF
+    >>> gram = Gram(RBF(1.0), [[0.0], [1.0], [2.0]])
+    >>> gram.columns([0]).round(2)
+    array([[1.  ],
+           [0.37],
+           [0.02]])
+    >>> gram.trace(), gram.evaluations
+    (3.0, 6)
+    """
+
+    def __init__(self, kernel: Any, rows: Any, columns: Any = None) -> None:
+        self.kernel: Kernel = as_kernel(kernel)
+        self.rows: Rows = self.kernel.check_rows(as_rows(rows))
+        self.symmetric = columns is None
+        self._points = (
+            self.kernel.points(self.rows) if columns is None else as_rows(columns, name="columns")
+        )
+        self.shape = (self.rows.shape[0], self._points.shape[0])
+        self.dtype = _tiles.common_dtype(self.rows, self._points)
+        self.evaluations = 0
+
+    def __repr__(self) -> str:
+        return f"Gram({self.kernel!r}, shape={self.shape})"
+
+    @property
+    def nbytes(self) -> int:
+        """What the whole matrix would take."""
+        return self.shape[0] * self.shape[1] * _arrays.itemsize(self.dtype)
+
+    def diag(self) -> Array:
+        """The diagonal of K: k(x, x) for each row."""
+        self._needs_symmetry("diag")
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        self.evaluations += self.shape[0]
+        return self.kernel.diagonal(self.rows)
+
+    def trace(self) -> float:
+        """The sum of the diagonal."""
+        return float(self.rows.xp.sum(_arrays.astype(self.diag(), self.rows.xp.float64)))
+
+    def columns(self, indices: Any) -> Array:
+        """These columns of K, as an array of shape (rows, len(indices))."""
+        indices = self._checked(indices, axis=1)
+        self.evaluations += self.shape[0] * len(indices)
+        points = ArrayRows(self._points.take(indices))
+        columns = _tiles.dense(self.kernel, self.rows, points)
+        if self.symmetric:
+            where = np.arange(len(indices))
+            _arrays.put(columns, indices, where, _arrays.take_rows(self.diag(), indices))
+        return columns
+
+    def block(self, i: Any, j: Any) -> Array:
+        """K[i, j] for lists of row and of column numbers."""
+        i, j = self._checked(i, axis=0), self._checked(j, axis=1)
+        self.evaluations += len(i) * len(j)
+        points = self._points.take(j)
+        block = _tiles.dense(self.kernel, ArrayRows(self.rows.take(i)), ArrayRows(points))
+        if self.symmetric:
+            row, column = np.nonzero(i[:, None] == j[None, :])
+            _arrays.put(block, row, column, _arrays.take_rows(self.diag(), i[row]))
+        return block
+
+    def matmul(self, V: Array) -> Array:
+        """K @ V, tile by tile, without storing K."""
+        V = _arrays.like(V, self._example())
+        if V.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"K has {self.shape[1]} columns, so V needs as many rows; got shape "
+                f"{tuple(V.shape)}."
+            )
+        if V.ndim == 1:
+            return self.matmul(V[:, None])[:, 0]
+        xp = self.rows.xp
+        dtype = xp.float32 if V.dtype == xp.float32 == self.dtype else xp.float64
+        self.evaluations += self.shape[0] * self.shape[1]
+        if self.symmetric:
+            out = _tiles.symmetric_product(self.kernel, self.rows, self.diag(), V)
+        else:
+            out = _tiles.product(self.kernel, self.rows, self._points, V)
+        return _arrays.astype(out, dtype)
+
+    def dense(self) -> Array:
+        """The whole matrix; an error if it exceeds the memory budget."""
+        self.evaluations += self.shape[0] * self.shape[1]
+        return _tiles.dense(self.kernel, self.rows, None if self.symmetric else self._points)
+
+    def fits(self) -> bool:
+        """Whether the whole matrix, in float64, is small enough to be kept."""
+        size = 8 * self.shape[0] * self.shape[1]
+        return size <= min(KEPT_BYTES, _settings.memory_budget() // 4)
+
+    def persist(self) -> Gram:
+        """This matrix, stored where it is small enough; products with it are then cheap."""
+        if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):
+            return self
+        return Gram(Precomputed(), ArrayRows(self.dense()))
+
+    def _example(self) -> Array:
+        """An array of the library, device and dtype of K."""
+        return self._points.take([0])
+
+    def _needs_symmetry(self, what: str) -> None:
+        if not self.symmetric:
+            raise ValueError(f"{what} needs K of the rows with themselves; this one is {self!r}.")
+
+    def _checked(self, indices: Any, axis: int) -> np.ndarray:
+        indices = np.atleast_1d(np.asarray(_arrays.to_numpy(indices)))
+        if indices.dtype.kind not in "iu" or indices.ndim != 1:
+            raise TypeError(f"Expected a list of row numbers; got {indices!r}.")
+        size = self.shape[axis]
+        if len(indices) and (indices.min() < 0 or indices.max() >= size):
+            raise IndexError(
+                f"Row numbers must be from 0 to {size - 1}; got {indices.min()} to {indices.max()}."
+            )
+        return indices

@@ -1,0 +1,109 @@
+"""Kernels, by class and by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from gramian.kernels.base import Kernel, KernelWarning
+from gramian.kernels.compose import Product, Scaled, Sum
+from gramian.kernels.dot_product import (
+    AdditiveChi2,
+    Cosine,
+    ExponentialDot,
+    Linear,
+    Polynomial,
+    Sigmoid,
+)
+from gramian.kernels.given import FunctionKernel, Precomputed
+from gramian.kernels.stationary import (
+    RBF,
+    Cauchy,
+    Chi2,
+    Exponential,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+)
+
+__all__ = [
+    "RBF",
+    "AdditiveChi2",
+    "Cauchy",
+    "Chi2",
+    "Cosine",
+    "Exponential",
+    "ExponentialDot",
+    "FunctionKernel",
+    "Kernel",
+    "KernelWarning",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RationalQuadratic",
+    "Scaled",
+    "Sigmoid",
+    "Sum",
+    "as_kernel",
+    "kernel_names",
+]
+
+_BY_NAME: dict[str, type[Kernel]] = {
+    "additive_chi2": AdditiveChi2,
+    "cauchy": Cauchy,
+    "chi2": Chi2,
+    "cosine": Cosine,
+    "exponential": Exponential,
+    "exponential_dot": ExponentialDot,
+    "laplacian": Laplacian,
+    "linear": Linear,
+    "matern": Matern,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "precomputed": Precomputed,
+    "rational_quadratic": RationalQuadratic,
+    "rbf": RBF,
+    "sigmoid": Sigmoid,
+}
+
+
+def kernel_names() -> list[str]:
+    """The names that may stand for a kernel, such as ``kernel="rbf"``.
+
+    Examples
+    --------
+    >>> from gramian import kernel_names
+    >>> "rbf" in kernel_names()
+    True
+    """
+    return list(_BY_NAME)
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """A kernel from a name, a function of two blocks of rows, or a kernel.
+
+    Examples
+    --------
+    >>> from gramian import as_kernel
+    >>> as_kernel("laplacian")
+    Laplacian()
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel in _BY_NAME:
+            return _BY_NAME[kernel]()
+        near = get_close_matches(kernel.lower(), _BY_NAME, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"Unknown kernel {kernel!r}.{hint} The names are: {', '.join(_BY_NAME)}.")
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel must be an object, not a class: write {kernel.__name__}().")
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    raise TypeError(
+        "kernel must be a name such as 'rbf', a Kernel such as RBF(gamma=0.1), or a function of "
+        f"two blocks of rows; got {kernel!r}."
+    )

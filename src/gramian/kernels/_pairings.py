@@ -1,0 +1,156 @@
+"""How two rows meet: scaled squared distance, L1 distance, chi-squared distance, inner product.
+
+A pairing takes some points and a scale and gives a function of a block of rows, which fills one
+tile with ``scale * pairing(x_i, point_j)``. A kernel is a pairing and a profile applied to the tile
+in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import copysign, sqrt
+
+from gramian import _arrays
+from gramian._arrays import Array
+
+Tile = Callable[..., Array]  # tile(x, out=None) -> out
+Pairing = Callable[[Array, float, float], Tile]
+
+
+def tile_memory(x: Array, points: Array, out: Array | None) -> Array:
+    """The memory for a tile: ``out`` where it is given, else new."""
+    if out is not None:
+        return out
+    xp = _arrays.namespace(x)
+    single = x.dtype == xp.float32 and points.dtype == xp.float32
+    dtype = xp.float32 if single else xp.float64
+    return _arrays.empty((x.shape[0], points.shape[0]), x, dtype)
+
+
+def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * ||x - y||², through one matrix product of [x, ||x||², 1] with [-2y, 1, ||y||²].
+
+    Both sides are moved to the centre of the points first, where less is lost to cancellation. A
+    float32 tile whose norms say that the result would be off by more than the tolerance is computed
+    in float64.
+    """
+    if _arrays.issparse(points):
+        return _sparse_squared_euclidean(points, scale)
+    xp = _arrays.namespace(points)
+    root, sign = sqrt(abs(scale)), copysign(1.0, scale)
+    y = _arrays.astype(points, xp.float64)
+    centre = xp.mean(y, axis=0)
+    y = (y - centre) * root
+    norms = _arrays.row_norms(y)
+    largest = float(xp.max(norms))
+    columns = xp.concat((-2 * y, xp.ones_like(norms[:, None]), norms[:, None]), axis=1)
+    right = _arrays.contiguous(xp.matrix_transpose(sign * columns))
+    right_as_points = _arrays.astype(right, points.dtype)
+    bounds = {"high": 0.0} if sign < 0 else {"low": 0.0}
+    sparse_tile = _sparse_squared_euclidean(points, scale)
+
+    def left(x: Array, dtype: object) -> Array:
+        rows, d = x.shape
+        moved = _arrays.empty((rows, d + 2), x, dtype)
+        moved[:, :d] = _arrays.astype(x, dtype) - _arrays.astype(centre, dtype)
+        moved[:, :d] *= root
+        moved[:, d] = _arrays.row_norms(moved[:, :d])
+        moved[:, d + 1] = 1
+        return moved
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        if _arrays.issparse(x):
+            return sparse_tile(x, out)
+        out = tile_memory(x, points, out)
+        moved = left(x, out.dtype)
+        lost = _arrays.eps(out.dtype) * (float(xp.max(moved[:, -2])) + largest)
+        if out.dtype == xp.float64:
+            _arrays.matmul(moved, right, out)
+        elif lost <= tolerance:
+            _arrays.matmul(moved, right_as_points, out)
+        else:
+            out[...] = _arrays.astype(left(x, xp.float64) @ right, out.dtype)
+        return _arrays.clip(out, **bounds)
+
+    return tile
+
+
+def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
+    """The same for sparse rows or points, in float64: moving them would fill them."""
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        y, x = points.astype("float64"), x.astype("float64")
+        squared = _arrays.matmul(x, -2 * y.T)
+        squared += _arrays.row_norms(x)[:, None]
+        squared += _arrays.row_norms(y)
+        out[...] = scale * _arrays.clip(squared, low=0.0)
+        return out
+
+    return tile
+
+
+def cityblock(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * ||x - y||₁."""
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = _arrays.cityblock(x, points, tile_memory(x, points, out))
+        out *= scale
+        return out
+
+    return tile
+
+
+def chi_squared(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * Σ (x - y)² / (x + y) over the columns; 0/0 counts as 0. Rows must not be negative."""
+    _check_not_negative(points)
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        _check_not_negative(x)
+        out = tile_memory(x, points, out)
+        out[...] = 0
+        tiny = 1e-37  # below any sum of two numbers that counts, and no zero to divide by
+        for j in range(x.shape[1]):
+            u, v = x[:, j, None], points[None, :, j]
+            term = u - v
+            term *= term
+            term /= _arrays.clip(u + v, low=tiny)
+            out += term
+        out *= scale
+        return out
+
+    return tile
+
+
+def _check_not_negative(x: Array) -> None:
+    if float(_arrays.namespace(x).min(x)) < 0:
+        raise ValueError(
+            "The chi-squared kernels need rows without negative numbers (counts or histograms); "
+            "got negative ones. Shift or scale the columns, e.g. with MinMaxScaler, or use another "
+            "kernel."
+        )
+
+
+def inner(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * xᵀy."""
+    right = (
+        (points * scale).T
+        if _arrays.issparse(points)
+        else _arrays.contiguous(_arrays.namespace(points).matrix_transpose(points * scale))
+    )
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        return _arrays.matmul(_as_dtype_of(x, out), _as_dtype_of(right, out), out)
+
+    return tile
+
+
+def _as_dtype_of(x: Array, out: Array) -> Array:
+    return _arrays.astype(x, out.dtype)
+
+
+def cosine(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * xᵀy / (||x|| ||y||); a row of zeros has cosine 0 with every row."""
+    tile = inner(_arrays.unit_rows(points), scale, tolerance)
+    return lambda x, out=None: tile(_arrays.unit_rows(x), out)

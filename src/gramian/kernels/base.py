@@ -1,0 +1,139 @@
+"""Kernel: what every kernel offers, and the class that builds one from a pairing and a profile."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gramian import _arrays, _tiles
+from gramian._arrays import Array
+from gramian.kernels._pairings import Pairing, Tile
+from gramian.rows import Rows, as_rows
+
+__all__ = ["Kernel", "KernelWarning"]
+
+
+class KernelWarning(UserWarning):
+    """A kernel that says little about the data it was fitted on."""
+
+
+class Kernel(BaseEstimator):
+    """A kernel function k(x, y), as a scikit-learn parameter object.
+
+    A kernel is called on rows: ``kernel(X, Y)`` is the matrix of all k(x_i, y_j), and ``kernel(X)``
+    is short for ``kernel(X, X)`` with an exact diagonal. Kernels add, multiply and scale:
+    ``0.5 * RBF(0.1) + Linear()``. Parameters that are rules, such as ``gamma="median"``, are worked
+    out by ``fit`` from the data; learners do that themselves.
+
+    A subclass implements ``against`` and ``_diagonal``, or better derives from
+    :class:`ProfileKernel`, which needs one profile function.
+    """
+
+    takes_sparse: ClassVar[bool] = True
+    takes_negative: ClassVar[bool] = True
+    serial: ClassVar[bool] = False  # whether blocks must be evaluated one after the other
+
+    @property
+    def psd(self) -> bool:
+        """Whether every Gram matrix of this kernel is positive semi-definite."""
+        return True
+
+    def fit(self, X: Any, y: Any = None, *, random_state: Any = 0) -> Kernel:
+        """Work out parameters that are rules on the rows X.
+
+        Warns if on these rows nearly all kernel values underflow, or are nearly the same.
+        """
+        rows = self.check_rows(as_rows(X, owner=type(self).__name__))
+        return self.fit_rows(rows, np.random.default_rng(random_state))
+
+    def fit_rows(
+        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+    ) -> Kernel:
+        """``fit`` on rows that are checked already; samples are drawn from ``rng``.
+
+        A row of weight 2 counts as two rows.
+        """
+        return self
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        rows = self.check_rows(as_rows(X, owner=type(self).__name__))
+        columns = None
+        if Y is not None:
+            columns = self.check_rows(as_rows(Y, name="Y", owner=type(self).__name__))
+            if columns.shape[1] != rows.shape[1]:
+                raise ValueError(
+                    f"X and Y must have the same number of columns; got {rows.shape[1]} and "
+                    f"{columns.shape[1]}."
+                )
+        return _tiles.dense(self, rows, columns)
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) for each row of X."""
+        return self.diagonal(self.check_rows(as_rows(X, owner=type(self).__name__)))
+
+    def check_rows(self, rows: Rows) -> Rows:
+        """The rows, if this kernel can serve them; a ``ValueError`` if not."""
+        if not self.takes_sparse and _arrays.issparse(getattr(rows, "data", None)):
+            raise ValueError(
+                f"{type(self).__name__} does not take sparse rows. Convert them with X.toarray(), "
+                "or use a kernel that does, such as RBF, Laplacian, Linear or Polynomial."
+            )
+        return rows
+
+    def points(self, rows: Rows) -> Rows:
+        """What must be kept of training rows so that ``against`` can be called on them."""
+        return rows
+
+    @abstractmethod
+    def against(self, points: Array) -> Tile:
+        """A function ``tile(x, out=None)`` that gives the matrix k(x_i, point_j) of a block x.
+
+        It writes the result into ``out`` where that is given. Whatever depends on the points alone
+        is computed here, once.
+        """
+
+    def diagonal(self, rows: Rows) -> Array:
+        """k(x, x) for each of the rows."""
+        return rows.map(lambda x, out: self._diagonal(x), serial=self.serial, label="diagonal")
+
+    def _diagonal(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Kernel:
+        from gramian.kernels.compose import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        from gramian.kernels.compose import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if np.isscalar(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class ProfileKernel(Kernel):
+    """A kernel that is a profile of a pairing: f(scale * pairing(x, y)).
+
+    A subclass names its ``pairing`` and implements ``_profile``, which may overwrite its argument,
+    and ``_scale``. See :class:`gramian.RBF` for the shortest example.
+    """
+
+    pairing: ClassVar[Pairing]
+    tolerance: float = 2e-5  # how far the pairing may be off in float32 before float64 steps in
+
+    def _scale(self) -> float:
+        return 1.0
+
+    @abstractmethod
+    def _profile(self, u: Array) -> Array:
+        """f(u), elementwise."""
+
+    def against(self, points: Array) -> Tile:
+        pair = type(self).pairing(points, self._scale(), self.tolerance)
+        return lambda x, out=None: self._profile(pair(x, out))

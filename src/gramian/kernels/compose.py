@@ -1,0 +1,142 @@
+"""Sums, products and scalings of kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.kernels._gamma import positive
+from gramian.kernels._pairings import Tile
+from gramian.kernels.base import Kernel
+from gramian.rows import Rows
+
+__all__ = ["Product", "Scaled", "Sum"]
+
+
+class _Composed(Kernel):
+    """A kernel made of others; it asks of each what it is asked."""
+
+    def _parts(self) -> tuple[Kernel, ...]:
+        raise NotImplementedError
+
+    @property
+    def psd(self) -> bool:
+        return all(part.psd for part in self._parts())
+
+    @property
+    def serial(self) -> bool:  # type: ignore[override]
+        return any(part.serial for part in self._parts())
+
+    @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return all(part.takes_sparse for part in self._parts())
+
+    @property
+    def takes_negative(self) -> bool:  # type: ignore[override]
+        return all(part.takes_negative for part in self._parts())
+
+    def check_rows(self, rows: Rows) -> Rows:
+        for part in self._parts():
+            rows = part.check_rows(rows)
+        return rows
+
+    def fit_rows(
+        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+    ) -> _Composed:
+        for part in self._parts():
+            part.fit_rows(rows, rng, weights)
+        return self
+
+
+class _Pair(_Composed):
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _parts(self) -> tuple[Kernel, ...]:
+        return self.left, self.right
+
+    def against(self, points: Array) -> Tile:
+        left, right = self.left.against(points), self.right.against(points)
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            out = left(x, out)
+            second = _arrays.empty(tuple(out.shape), out, out.dtype)
+            return self._combine(out, right(x, second))
+
+        return tile
+
+    def diagonal(self, rows: Rows) -> Array:
+        return self._combine(self.left.diagonal(rows), self.right.diagonal(rows))
+
+    @staticmethod
+    def _combine(a: Array, b: Array) -> Array:
+        """The two matrices as one; it may overwrite the first."""
+        raise NotImplementedError
+
+
+class Sum(_Pair):
+    """left(x, y) + right(x, y); also written ``left + right``.
+
+    Examples
+    --------
+    >>> from gramian import Linear, RBF
+    >>> (RBF(1.0) + Linear())([[1.0]], [[1.0]])
+    array([[2.]])
+    """
+
+    @staticmethod
+    def _combine(a: Array, b: Array) -> Array:
+        a += b
+        return a
+
+
+class Product(_Pair):
+    """left(x, y) * right(x, y); also written ``left * right``.
+
+    Examples
+    --------
+    >>> from gramian import Linear, RBF
+    >>> (RBF(1.0) * Linear())([[2.0]], [[2.0]])
+    array([[4.]])
+    """
+
+    @staticmethod
+    def _combine(a: Array, b: Array) -> Array:
+        a *= b
+        return a
+
+
+class Scaled(_Composed):
+    """factor * kernel(x, y) with a positive factor; also written ``factor * kernel``.
+
+    Examples
+    --------
+    >>> from gramian import RBF
+    >>> (3.0 * RBF(1.0))([[2.0]], [[2.0]])
+    array([[3.]])
+    """
+
+    def __init__(self, kernel: Kernel, factor: float) -> None:
+        self.kernel = kernel
+        self.factor = factor
+
+    def _parts(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
+
+    def against(self, points: Array) -> Tile:
+        inner, factor = self.kernel.against(points), self._checked_factor()
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            out = inner(x, out)
+            out *= factor
+            return out
+
+        return tile
+
+    def diagonal(self, rows: Rows) -> Array:
+        return self.kernel.diagonal(rows) * self._checked_factor()
+
+    def _checked_factor(self) -> float:
+        return positive(self, "factor", self.factor)

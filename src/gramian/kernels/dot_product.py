@@ -1,0 +1,190 @@
+"""Kernels of the inner product of two rows."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.kernels import _pairings
+from gramian.kernels._gamma import GammaKernel
+from gramian.kernels.base import Kernel, ProfileKernel
+
+__all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "Sigmoid"]
+
+
+class InnerKernel(GammaKernel):
+    """A profile of gamma * xᵀy."""
+
+    pairing = staticmethod(_pairings.inner)
+
+    def _scale(self) -> float:
+        return self._gamma
+
+    def _diagonal(self, x: Array) -> Array:
+        return self._profile(_arrays.row_norms(x) * self._scale())
+
+
+class Linear(ProfileKernel):
+    """xᵀy.
+
+    Examples
+    --------
+    >>> from gramian import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    pairing = staticmethod(_pairings.inner)
+
+    def _profile(self, u: Array) -> Array:
+        return u
+
+    def _diagonal(self, x: Array) -> Array:
+        return _arrays.row_norms(x)
+
+
+class Polynomial(InnerKernel):
+    """(gamma xᵀy + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    gamma : float or "scale", optional
+        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+    coef0 : float, default=1.0
+        A negative one makes the kernel indefinite.
+
+    Examples
+    --------
+    >>> from gramian import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    def __init__(self, degree: int = 3, gamma: Any = None, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    @property
+    def psd(self) -> bool:
+        return self.coef0 >= 0
+
+    def _profile(self, u: Array) -> Array:
+        u += _number(self, "coef0", self.coef0)
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(
+                f"degree of Polynomial must be a positive integer; got {self.degree!r}."
+            )
+        return _arrays.power(u, int(self.degree))
+
+
+class ExponentialDot(InnerKernel):
+    """exp(gamma xᵀy), the exponential dot-product kernel.
+
+    Parameters
+    ----------
+    gamma : float or "scale", optional
+        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+
+    Examples
+    --------
+    >>> from gramian import ExponentialDot
+    >>> ExponentialDot(gamma=0.5)([[1.0, 0.0]], [[2.0, 5.0]]).round(3)
+    array([[2.718]])
+    """
+
+    def __init__(self, gamma: Any = None) -> None:
+        self.gamma = gamma
+
+    def _profile(self, u: Array) -> Array:
+        return _arrays.inplace("exp", u)
+
+
+class Sigmoid(InnerKernel):
+    """tanh(gamma xᵀy + coef0). It is indefinite: not every Gram matrix of it is PSD.
+
+    Parameters
+    ----------
+    gamma : float or "scale", optional
+        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+    coef0 : float, default=1.0
+
+    Examples
+    --------
+    >>> from gramian import Sigmoid
+    >>> Sigmoid(gamma=1.0, coef0=0.0)([[1.0]], [[0.5]]).round(3)
+    array([[0.462]])
+    """
+
+    def __init__(self, gamma: Any = None, coef0: float = 1.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    @property
+    def psd(self) -> bool:
+        return False
+
+    def _profile(self, u: Array) -> Array:
+        u += _number(self, "coef0", self.coef0)
+        return _arrays.inplace("tanh", u)
+
+
+class Cosine(ProfileKernel):
+    """xᵀy / (||x|| ||y||); 0 where a row is all zeros.
+
+    Examples
+    --------
+    >>> from gramian import Cosine
+    >>> Cosine()([[1.0, 0.0]], [[3.0, 4.0]])
+    array([[0.6]])
+    """
+
+    pairing = staticmethod(_pairings.cosine)
+
+    def _profile(self, u: Array) -> Array:
+        return u
+
+    def _diagonal(self, x: Array) -> Array:
+        return _arrays.astype(_arrays.row_norms(x) > 0, x.dtype)
+
+
+class AdditiveChi2(Kernel):
+    """Σ 2xy / (x + y), for histograms: rows without negative numbers.
+
+    This is the positive semi-definite form. scikit-learn's ``additive_chi2_kernel`` is
+    -Σ (x - y)² / (x + y), which is twice this kernel less the sums of both rows.
+
+    Examples
+    --------
+    >>> from gramian import AdditiveChi2
+    >>> AdditiveChi2()([[1.0, 0.0]], [[1.0, 4.0]])
+    array([[1.]])
+    """
+
+    takes_sparse = False
+    takes_negative = False
+
+    def against(self, points: Array) -> _pairings.Tile:
+        pair = _pairings.chi_squared(points, -0.5, 0.0)
+        xp = _arrays.namespace(points)
+        half_sums = xp.sum(points, axis=1) / 2
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            out = pair(x, out)
+            out += (xp.sum(x, axis=1) / 2)[:, None]
+            out += half_sums
+            return out
+
+        return tile
+
+    def _diagonal(self, x: Array) -> Array:
+        return _arrays.namespace(x).sum(x, axis=1)
+
+
+def _number(owner: Kernel, name: str, value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f"{name} of {type(owner).__name__} must be a number; got {value!r}.")
+    return float(value)

@@ -1,0 +1,164 @@
+"""Kernels that the user brings: a Python function, or the matrix itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.kernels._pairings import Tile, tile_memory
+from gramian.kernels.base import Kernel
+from gramian.rows import ArrayRows, Rows
+
+__all__ = ["FunctionKernel", "Precomputed"]
+
+
+class FunctionKernel(Kernel):
+    """A Python function as a kernel.
+
+    Where a kernel is expected, the function itself may be given; this class is for its option.
+    The function is called on one block of rows after the other, never from two threads at once.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Y)`` of two blocks of rows gives the matrix of shape (len(X), len(Y)).
+    pairwise : bool, default=False
+        True: ``function(x, y)`` takes two single rows and gives one number. That is slow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import FunctionKernel
+    >>> FunctionKernel(lambda X, Y: (X @ Y.T) ** 2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    >>> FunctionKernel(np.dot, pairwise=True)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    serial = True
+
+    def __init__(self, function: Callable[..., Any], pairwise: bool = False) -> None:
+        self.function = function
+        self.pairwise = pairwise
+
+    def against(self, points: Array) -> Tile:
+        def tile(x: Array, out: Array | None = None) -> Array:
+            out = tile_memory(x, points, out)
+            out[...] = _arrays.like(self._values(x, points), out, dtype=out.dtype)
+            return out
+
+        return tile
+
+    def _diagonal(self, x: Array) -> Array:
+        # Small squares on the diagonal, so that little is computed beside it.
+        squares = [_arrays.span(x, i, i + 16) for i in range(0, x.shape[0], 16)]
+        values = [np.diagonal(_arrays.to_numpy(self._values(s, s))) for s in squares]
+        return _arrays.like(np.concatenate(values), x, dtype=x.dtype)
+
+    def _values(self, x: Array, y: Array) -> Any:
+        if self.pairwise:
+            x, y = _arrays.to_numpy(x), _arrays.to_numpy(y)
+            return np.asarray([[float(self.function(a, b)) for b in y] for a in x])
+        values = self.function(x, y)
+        expected = (int(x.shape[0]), int(y.shape[0]))
+        shape = tuple(np.shape(values))
+        if shape != expected:
+            name = getattr(self.function, "__name__", repr(self.function))
+            raise ValueError(
+                f"The kernel function {name} must return one value for each pair of rows, shape "
+                f"{expected}; got shape {shape}. A function of two single rows goes in as "
+                "FunctionKernel(function, pairwise=True)."
+            )
+        return values
+
+
+class Precomputed(Kernel):
+    """The Gram matrix itself in place of rows.
+
+    A learner with this kernel is fitted on the square matrix K(X, X) and predicts from the matrix
+    K(X_new, X) with one column for each training row.
+
+    Examples
+    --------
+    >>> from gramian import KernelRidge, Linear
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0]
+    >>> model = KernelRidge(1e-9, kernel="precomputed").fit(Linear()(X), y)
+    >>> model.predict(Linear()([[3.0]], X)).round(3)
+    array([6.])
+    """
+
+    def fit_rows(
+        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+    ) -> Precomputed:
+        n, columns = rows.shape
+        if n != columns:
+            raise ValueError(
+                f"A precomputed kernel matrix must be square, one row and one column for each "
+                f"training row; got shape {rows.shape}."
+            )
+        largest, difference = _asymmetry(rows)
+        if difference > 100 * n * _arrays.eps(rows.dtype) * largest:
+            raise ValueError(
+                "A precomputed kernel matrix must be symmetric; got one where K and its transpose "
+                f"differ by up to {difference:.2g} (largest entry: {largest:.2g}). Use "
+                "(K + K.T) / 2 if the difference is noise."
+            )
+        return self
+
+    def points(self, rows: Rows) -> Rows:
+        # A training row is known by its number: the kernel with it is that column of the matrix.
+        numbers = np.arange(rows.shape[0])[:, None]
+        sample = rows.take([0])
+        dense = sample.toarray() if _arrays.issparse(sample) else sample
+        return ArrayRows(_arrays.like(numbers, dense, dtype=rows.dtype))
+
+    def against(self, points: Array) -> Tile:
+        numbers = _arrays.to_numpy(points)[:, 0].astype(np.intp)
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            if int(numbers.max()) >= x.shape[1]:
+                raise ValueError(
+                    "With a precomputed kernel, pass the matrix K(X_new, X_train): it needs one "
+                    f"column for each training row; got {x.shape[1]} columns."
+                )
+            out = tile_memory(x, points, out)
+            out[...] = _arrays.take_columns(x, numbers)
+            return out
+
+        return tile
+
+    def diagonal(self, rows: Rows) -> Array:
+        if rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                "A precomputed matrix K(X_new, X_train) does not hold k(x, x) of the new rows, "
+                "which distances need. Use predict, which does without it, or a kernel of rows."
+            )
+        numbers = np.arange(rows.shape[0])
+
+        def part(x: Array, numbers: np.ndarray, out: Array) -> Array:
+            if _arrays.issparse(x):
+                return np.asarray(x[np.arange(len(numbers)), numbers]).ravel()
+            columns = _arrays.like(numbers, x)[:, None]
+            return _arrays.namespace(x).take_along_axis(x, columns, axis=1)[:, 0]
+
+        return rows.map(part, numbers, label="diagonal")
+
+
+def _asymmetry(rows: Rows) -> tuple[float, float]:
+    """The largest entry of a square matrix, and the largest entry of |K - Kᵀ|."""
+    K = rows.collect()
+    if _arrays.issparse(K):
+        return float(abs(K).max()), float(abs(K - K.T).max())
+    xp = _arrays.namespace(K)
+    step = 1024
+    parts = []
+    for i in range(0, K.shape[0], step):
+        part = K[i : i + step, :]
+        difference = part - xp.matrix_transpose(K[:, i : i + step])
+        parts.append((float(xp.max(xp.abs(part))), float(xp.max(xp.abs(difference)))))
+    largest, differences = zip(*parts, strict=True)
+    return max(largest), max(differences)

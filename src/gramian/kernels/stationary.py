@@ -1,0 +1,299 @@
+"""Kernels of the distance of two rows."""
+
+from __future__ import annotations
+
+from math import lgamma, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.special import kv
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.kernels import _pairings
+from gramian.kernels._gamma import DistanceKernel, positive
+
+__all__ = [
+    "RBF",
+    "Cauchy",
+    "Chi2",
+    "Exponential",
+    "Laplacian",
+    "Matern",
+    "RationalQuadratic",
+]
+
+
+class EuclideanKernel(DistanceKernel):
+    """A kernel of the Euclidean distance."""
+
+    pairing = staticmethod(_pairings.squared_euclidean)
+
+    def _distances(self, sample: Any) -> np.ndarray:
+        return np.sqrt(_pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
+
+
+class RBF(EuclideanKernel):
+    """exp(-gamma ||x - y||²), the Gaussian kernel.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * variance)),
+        ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances between sampled rows.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / (2σ²).
+
+    Examples
+    --------
+    >>> from gramian import RBF
+    >>> RBF(gamma=0.5)([[0.0], [1.0]]).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    >>> RBF("median").fit([[0.0], [1.0], [3.0]]).gamma_
+    0.125
+    """
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return -self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        return _arrays.inplace("exp", u)
+
+
+class Laplacian(DistanceKernel):
+    """exp(-gamma ||x - y||₁), with the L1 distance.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * standard deviation)),
+        ``"median"``, ``"mean"`` or ``("percentile", q)`` of the L1 distances.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / σ.
+
+    Examples
+    --------
+    >>> from gramian import Laplacian
+    >>> Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(3)
+    array([[0.368]])
+    """
+
+    pairing = staticmethod(_pairings.cityblock)
+    squared = False
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return -self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        return _arrays.inplace("exp", u)
+
+    def _distances(self, sample: Any) -> np.ndarray:
+        return _pairings.cityblock(sample, 1.0, 0.0)(sample)
+
+    def _from_spread(self, d: int, variance: float) -> float:
+        return 1.0 / (d * sqrt(variance)) if variance > 0 else 1.0
+
+
+class Exponential(EuclideanKernel):
+    """exp(-gamma ||x - y||₂), with the Euclidean distance itself; Matérn with nu = 1/2.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(columns * variance)),
+        ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / σ.
+
+    Examples
+    --------
+    >>> from gramian import Exponential
+    >>> Exponential(0.5)([[0.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.082]])
+    """
+
+    squared = False
+    tolerance = EuclideanKernel.tolerance**2  # the root turns an error of e near 0 into sqrt(e)
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return self._gamma**2
+
+    def _profile(self, u: Array) -> Array:
+        u = _arrays.inplace("sqrt", u)
+        u *= -1
+        return _arrays.inplace("exp", u)
+
+    def _from_spread(self, d: int, variance: float) -> float:
+        return 1.0 / sqrt(d * variance) if variance > 0 else 1.0
+
+
+class Matern(EuclideanKernel):
+    """The Matérn kernel: 2^(1-ν)/Γ(ν) s^ν K_ν(s) with s = sqrt(2ν) ||x - y|| / σ.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        1 / (2σ²), as in :class:`RBF`, to which the kernel tends as nu grows; a number or a rule.
+    nu : float, default=1.5
+        Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms.
+    bandwidth : float, optional
+        The length scale σ, in place of gamma = 1 / (2σ²).
+
+    Examples
+    --------
+    >>> from gramian import Matern
+    >>> Matern(bandwidth=1.0, nu=1.5)([[0.0]], [[1.0]]).round(3)
+    array([[0.483]])
+    """
+
+    def __init__(
+        self, gamma: Any = None, nu: float = 1.5, *, bandwidth: float | None = None
+    ) -> None:
+        self.gamma = gamma
+        self.nu = nu
+        self.bandwidth = bandwidth
+
+    @property
+    def tolerance(self) -> float:  # type: ignore[override]
+        # Near 0 the profile falls like u^min(ν, 1).
+        return EuclideanKernel.tolerance ** (1 / min(positive(self, "nu", self.nu), 1.0))
+
+    def _scale(self) -> float:
+        return 4.0 * positive(self, "nu", self.nu) * self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        s = _arrays.inplace("sqrt", u)
+        if self.nu not in (0.5, 1.5, 2.5):
+            return _arrays.on_host(self._general_profile, s)
+        factor = 1.0 if self.nu == 0.5 else 1.0 + s if self.nu == 1.5 else 1.0 + s + s * s / 3.0
+        s *= -1
+        s = _arrays.inplace("exp", s)
+        s *= factor
+        return s
+
+    def _general_profile(self, s: np.ndarray) -> np.ndarray:
+        nu = float(self.nu)
+        s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0, the product has not
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.exp((1 - nu) * np.log(2) - lgamma(nu) + nu * np.log(s)) * kv(nu, s)
+        return np.where(s < 1e-10 ** (1 / min(nu, 1)), 1.0, np.nan_to_num(values, nan=1.0))
+
+
+class RationalQuadratic(EuclideanKernel):
+    """(1 + gamma ||x - y||² / alpha)^(-alpha), a mixture of Gaussians of many widths.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule, as in :class:`RBF`, to which the kernel tends as alpha grows.
+    alpha : float, default=1.0
+        The smaller, the more far rows matter.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / (2σ²).
+
+    Examples
+    --------
+    >>> from gramian import RationalQuadratic
+    >>> RationalQuadratic(gamma=1.0, alpha=2.0)([[0.0]], [[2.0]]).round(3)
+    array([[0.111]])
+    """
+
+    def __init__(
+        self, gamma: Any = None, alpha: float = 1.0, *, bandwidth: float | None = None
+    ) -> None:
+        self.gamma = gamma
+        self.alpha = alpha
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return self._gamma / positive(self, "alpha", self.alpha)
+
+    def _profile(self, u: Array) -> Array:
+        u += 1.0
+        u **= -float(self.alpha)
+        return u
+
+
+class Cauchy(EuclideanKernel):
+    """1 / (1 + gamma ||x - y||²).
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule, as in :class:`RBF`.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / (2σ²).
+
+    Examples
+    --------
+    >>> from gramian import Cauchy
+    >>> Cauchy(gamma=1.0)([[0.0]], [[2.0]])
+    array([[0.2]])
+    """
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        u += 1.0
+        return _arrays.inplace("reciprocal", u)
+
+
+class Chi2(DistanceKernel):
+    """exp(-gamma Σ (x - y)² / (x + y)), for histograms: rows without negative numbers.
+
+    Parameters
+    ----------
+    gamma : float, str or tuple, optional
+        A positive number or a rule: ``"mean"`` (the default), ``"median"`` or
+        ``("percentile", q)`` of the chi-squared distances between sampled rows.
+    bandwidth : float, optional
+        σ, in place of gamma = 1 / σ.
+
+    Examples
+    --------
+    >>> from gramian import Chi2
+    >>> Chi2(1.0)([[0.2, 0.8]], [[0.6, 0.4]]).round(3)
+    array([[0.719]])
+    """
+
+    pairing = staticmethod(_pairings.chi_squared)
+    takes_sparse = False
+    takes_negative = False
+    squared = False
+    default_rule = "mean"
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+
+    def _scale(self) -> float:
+        return -self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        return _arrays.inplace("exp", u)
+
+    def _distances(self, sample: Any) -> np.ndarray:
+        return _pairings.chi_squared(sample, 1.0, 0.0)(sample)
+
+    def _from_spread(self, d: int, variance: float) -> float:
+        raise ValueError(
+            "Chi2 has no gamma='scale'; use 'mean', 'median', ('percentile', q) or a number."
+        )

@@ -1,0 +1,236 @@
+"""Kernel principal component analysis on the exact kernel matrix."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gramian import _arrays, _linalg, _settings
+from gramian._arrays import Array
+from gramian.gram import Gram
+from gramian.kernels import RBF
+from gramian.learners.base import (
+    KernelLearner,
+    all_or_nothing,
+    choice,
+    generator,
+    number,
+    positive_integer,
+)
+from gramian.learners.ridge import KernelRidge
+from gramian.rows import one_blas_thread
+
+__all__ = ["KernelPCA"]
+
+
+def _has_pre_images(pca: KernelPCA) -> bool:
+    if not pca.fit_inverse_transform:
+        raise AttributeError(
+            "inverse_transform needs pre-images that are learned by fit: set "
+            "fit_inverse_transform=True."
+        )
+    return True
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner):
+    """Principal components in the space of a kernel.
+
+    The kernel matrix is centred. A small one is decomposed whole; otherwise it is never stored, and
+    the leading components come from a block Krylov method on products with it.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        None: all components with an eigenvalue above 0, which needs the whole matrix.
+    kernel : str, Kernel or callable, default="rbf"
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+    solver : {"auto", "direct", "iterative"}, default="auto"
+        Decompose the matrix, or iterate without storing it.
+    tol : float, default=1e-9
+        The iteration stops when each residual is at most this part of the largest eigenvalue.
+    max_iter : int, default=50
+        Passes over the kernel matrix at most.
+    fit_inverse_transform : bool, default=False
+        Learn pre-images: a kernel ridge regression from the components back to the rows.
+    alpha : float, default=1e-3
+        The penalty of that regression.
+    random_state : int, Generator or None, default=None
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        Of the centred kernel matrix, falling.
+    eigenvectors_ : array of shape (n, n_components)
+        The entry largest in size of each is positive.
+    explained_variance_ratio_ : array of shape (n_components,)
+        The part of the trace of the centred matrix that each component holds.
+    kernel_ : Kernel
+        The kernel in use, its parameters worked out.
+    points_ : Rows
+        The training rows, which ``transform`` needs.
+    n_iter_ : int
+        Passes over the kernel matrix; 1 where it was decomposed whole.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import RBF, KernelPCA
+    >>> X = load_iris().data
+    >>> pca = KernelPCA(2, kernel=RBF(gamma=0.1)).fit(X)
+    >>> pca.transform(X).shape
+    (150, 2)
+    >>> pca.explained_variance_ratio_.round(2)
+    array([0.74, 0.13])
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        kernel: Any = "rbf",
+        *,
+        solver: str = "auto",
+        tol: float = 1e-9,
+        max_iter: int = 50,
+        fit_inverse_transform: bool = False,
+        alpha: float = 1e-3,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_inverse_transform = fit_inverse_transform
+        self.alpha = alpha
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Find the principal components of the rows of X."""
+        rng = generator(self.random_state)
+        gram, _ = self._training_gram(X, rng)
+        xp, n = gram.rows.xp, gram.shape[0]
+        k = n if self.n_components is None else min(positive_integer(self, "n_components"), n)
+        gram, own = gram.persist(), gram
+        ones = _arrays.like(np.ones((n, 1)), gram.diag(), xp.float64)
+        means = gram.matmul(ones)[:, 0] / n
+        trace = gram.trace() - float(xp.sum(means))
+        if self._directly(gram, k):
+            values, vectors = _decompose(gram, means, k)
+            self.n_iter_ = 1
+        else:
+            values, vectors = self._iterate(gram, k, rng)
+        values = np.where(values > _linalg.cutoff(values, n, gram.dtype), values, 0.0)
+        if self.n_components is None:
+            k = int(np.count_nonzero(values))
+            values, vectors = values[:k], vectors[:, :k]
+        vectors = _fix_signs(vectors)
+        self.eigenvalues_ = _arrays.like(values, gram.diag(), xp.float64)
+        self.eigenvectors_ = vectors
+        self.explained_variance_ratio_ = self.eigenvalues_ / trace if trace > 0 else values * 0
+        # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
+        inverse_roots = np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
+        self._projection = vectors * _arrays.like(inverse_roots, vectors)
+        self._offset = means @ self._projection
+        self._n_features_out = k
+        self._pre_images = self._learn_inverse(own) if self.fit_inverse_transform else None
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The components of the rows of X."""
+        check_is_fitted(self, "eigenvalues_")
+        gram = self._cross_gram(X)
+        return _arrays.astype(gram.matmul(self._projection) - self._offset, gram.dtype)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, then the components of the training rows."""
+        self.fit(X)
+        return _arrays.astype(self._training_scores(), self.points_.dtype)
+
+    @available_if(_has_pre_images)
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows whose components are near those given: approximate pre-images."""
+        check_is_fitted(self, "eigenvalues_")
+        return self._pre_images.predict(X)
+
+    def _training_scores(self) -> Array:
+        xp = _arrays.namespace(self.eigenvectors_)
+        return self.eigenvectors_ * xp.sqrt(self.eigenvalues_)
+
+    def _directly(self, gram: Gram, k: int) -> bool:
+        solver = choice(self, "solver", ("auto", "direct", "iterative"))
+        if self.n_components is None and solver == "iterative":
+            raise ValueError(
+                "n_components=None, all components, needs the whole matrix: give a number of "
+                "components, or solver='direct'."
+            )
+        few = self.n_components is not None and k <= gram.shape[0] // 20
+        return solver == "direct" or (solver == "auto" and not few)
+
+    @one_blas_thread()
+    def _iterate(self, gram: Gram, k: int, rng: np.random.Generator) -> tuple[np.ndarray, Array]:
+        xp, n = gram.rows.xp, gram.shape[0]
+
+        def centred(V: Array) -> Array:
+            V = V - xp.mean(V, axis=0)
+            image = _arrays.astype(gram.matmul(V), xp.float64)
+            return image - xp.mean(image, axis=0)
+
+        width = min(n, k + max(8, k // 4))
+        start = _arrays.like(rng.standard_normal((n, width)), gram.diag(), xp.float64)
+        # The basis and its image are kept: two matrices of n by (width times passes).
+        room = _settings.memory_budget() // 2 // (2 * 8 * n * width)
+        passes = max(2, min(positive_integer(self, "max_iter"), room))
+        tol = max(number(self, "tol"), 50 * _arrays.eps(gram.dtype))
+        values, vectors, met, self.n_iter_ = _linalg.top_eigenpairs(
+            centred, start - xp.mean(start, axis=0), k, tol=tol, max_passes=passes
+        )
+        if not met:
+            warnings.warn(
+                f"Kernel PCA stopped after {passes} passes before its components were accurate to "
+                f"tol={tol:.1e}. Raise max_iter, tol or the memory budget.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return values, vectors
+
+    def _learn_inverse(self, gram: Gram) -> KernelRidge:
+        rows = gram.rows
+        if gram.kernel.points(rows) is not rows or _arrays.issparse(getattr(rows, "data", None)):
+            raise ValueError(
+                "fit_inverse_transform=True needs dense rows to go back to; got a precomputed "
+                "kernel matrix or sparse rows."
+            )
+        ridge = KernelRidge(self.alpha, kernel=RBF("median"), random_state=0)
+        return ridge.fit(self._training_scores(), rows.collect())
+
+
+def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
+    """The k largest eigenpairs of the centred matrix, from the whole of it."""
+    xp, n = gram.rows.xp, gram.shape[0]
+    K = _arrays.astype(gram.dense(), xp.float64)
+    K = K - means[:, None]
+    K -= means
+    K += float(xp.mean(means))
+    if not _arrays.is_foreign(K):  # LAPACK can stop at the k that are wanted
+        values, vectors = scipy.linalg.eigh(
+            K, subset_by_index=[n - k, n - 1], overwrite_a=True, check_finite=False
+        )
+        return values[::-1], vectors[:, ::-1]
+    values, vectors = xp.linalg.eigh(K)
+    return _arrays.to_numpy(values)[::-1][:k], xp.flip(vectors, axis=1)[:, :k]
+
+
+def _fix_signs(vectors: Array) -> Array:
+    """Each column with its entry largest in size made positive."""
+    xp = _arrays.namespace(vectors)
+    largest = xp.argmax(xp.abs(vectors), axis=0)
+    entries = xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :]
+    return vectors * xp.sign(entries)

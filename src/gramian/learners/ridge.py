@@ -1,0 +1,299 @@
+"""Kernel ridge regression and classification."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from gramian import _arrays, _linalg, _settings
+from gramian._arrays import Array
+from gramian.gram import Gram
+from gramian.learners.base import (
+    KernelLearner,
+    all_or_nothing,
+    as_targets,
+    choice,
+    generator,
+    missing_target,
+    number,
+    positive_integer,
+)
+from gramian.rows import one_blas_thread
+from gramian.samplers.pivoted import pivoted_cholesky
+
+__all__ = ["KernelRidge", "KernelRidgeClassifier"]
+
+
+class _RidgeSolver(KernelLearner):
+    """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        kernel: Any = "rbf",
+        *,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _solve(self, gram: Gram, Y: Array, weights: Array | None, rng: np.random.Generator) -> None:
+        """Set ``dual_coef_`` for the columns of Y, in float64."""
+        alphas = self._alphas(Y.shape[1])
+        solver = choice(self, "solver", ("auto", "direct", "iterative"))
+        root = None if weights is None else gram.rows.xp.sqrt(weights)[:, None]
+        # Rows are weighted through W^½ (K + ...) W^½, which stays symmetric.
+        B = Y if root is None else Y * root
+        if solver == "direct" or (solver == "auto" and gram.fits()):
+            dual, iterations = _direct(gram, B, alphas, root), 1
+        else:
+            dual, iterations = self._iterative(gram, B, alphas, root, rng)
+        self.dual_coef_ = dual if root is None else dual * root
+        self.n_iter_ = iterations
+
+    @one_blas_thread()
+    def _iterative(
+        self,
+        gram: Gram,
+        B: Array,
+        alphas: np.ndarray,
+        root: Array | None,
+        rng: np.random.Generator,
+    ) -> tuple[Array, int]:
+        """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
+        xp, n = gram.rows.xp, gram.shape[0]
+        room = _settings.memory_budget() // 4 // (8 * n)
+        F = pivoted_cholesky(gram, max(min(int(10 * n**0.5), 2000, room), 1), rng)
+        Q, eigenvalues = _linalg.orthonormal_columns(F if root is None else F * root)
+        shift = _arrays.like(alphas, B)
+        # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
+        middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
+
+        def apply(V: Array) -> Array:
+            image = gram.matmul(V if root is None else V * root)
+            return (image if root is None else image * root) + shift * V
+
+        def precondition(V: Array) -> Array:
+            return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
+
+        # What the data's own precision cannot carry is not asked for.
+        tol = max(number(self, "tol"), 50 * _arrays.eps(gram.dtype))
+        try:
+            dual, iterations, left = _linalg.conjugate_gradients(
+                apply, B, precondition, tol=tol, max_iter=positive_integer(self, "max_iter")
+            )
+        except _linalg.NotPositiveDefiniteError as error:
+            raise ValueError(
+                f"K + alpha I is not positive definite: {gram.kernel!r} is indefinite on these "
+                "rows. Use a larger alpha, a positive semi-definite kernel such as RBF, or "
+                "solver='direct'."
+            ) from error
+        if left > tol:
+            warnings.warn(
+                f"Kernel ridge stopped after {iterations} iterations at a relative residual of "
+                f"{left:.1e}; asked for was {tol:.1e}. Raise max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return dual, iterations
+
+    def _alphas(self, n_targets: int) -> np.ndarray:
+        alphas = np.atleast_1d(np.asarray(self.alpha))
+        if isinstance(self.alpha, Real):
+            alphas = np.full(n_targets, self.alpha)
+        good = alphas.ndim == 1 and alphas.dtype.kind in "iuf"
+        if not good or not np.isfinite(alphas).all() or (alphas <= 0).any():
+            raise ValueError(
+                f"alpha of {type(self).__name__} must be positive, a number or one for each "
+                f"target; got {self.alpha!r}."
+            )
+        if len(alphas) != n_targets:
+            raise ValueError(
+                f"alpha has {len(alphas)} numbers, but y has {n_targets} target(s): give one for "
+                "each, or a single number."
+            )
+        return alphas.astype(np.float64)
+
+    def _values(self, X: Any) -> Array:
+        """K(X, training rows) @ dual_coef_."""
+        check_is_fitted(self, "dual_coef_")
+        gram = self._cross_gram(X)
+        return _arrays.astype(gram.matmul(self.dual_coef_), gram.dtype)
+
+
+class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
+    """Kernel ridge regression: least squares in the space of the kernel, with a penalty.
+
+    While the kernel matrix is small it is factorised. Beyond (some six thousand rows) it is never
+    stored: the system is solved by conjugate gradients with a pivoted Cholesky preconditioner.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (n_targets,), default=1.0
+        The penalty, positive; one number, or one for each target.
+    kernel : str, Kernel or callable, default="rbf"
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+    solver : {"auto", "direct", "iterative"}, default="auto"
+        Factorise the matrix, or iterate without storing it.
+    tol : float, default=1e-6
+        The relative residual at which the iteration stops.
+    max_iter : int, default=500
+    random_state : int, Generator or None, default=None
+        Draws the preconditioner's pivots and the rows on which rules such as "median" look.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n,) or (n, n_targets)
+        The coefficients a of f(x) = Σ k(x, x_i) a_i.
+    kernel_ : Kernel
+        The kernel in use, its parameters worked out.
+    points_ : Rows
+        The training rows, which predictions need.
+    n_iter_ : int
+        Iterations taken; 1 where the matrix was factorised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, KernelRidge
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, kernel=RBF(gamma=1.0)).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[np.pi / 2]]).round(2)
+    array([1.])
+    """
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+        """Fit to rows X and targets y of shape (n,) or (n, n_targets)."""
+        rng = generator(self.random_state)
+        gram, weights = self._training_gram(X, rng, sample_weight)
+        Y = as_targets(self, y, gram.rows)
+        flat = Y.ndim == 1
+        self._solve(gram, Y[:, None] if flat else Y, weights, rng)
+        if flat:
+            self.dual_coef_ = self.dual_coef_[:, 0]
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """f(x) for each row of X."""
+        return self._values(X)
+
+
+class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
+    """Classification by kernel ridge regression on targets of -1 and 1, one for each class.
+
+    Parameters
+    ----------
+    alpha, kernel, solver, tol, max_iter, random_state
+        As in :class:`KernelRidge`; alpha may be one number for each class.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; "balanced" counts rare classes more.
+
+    Attributes
+    ----------
+    classes_ : array
+        The class labels, sorted.
+    dual_coef_ : array of shape (n, 1) or (n, n_classes)
+    kernel_, points_, n_iter_
+        As in :class:`KernelRidge`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import KernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KernelRidgeClassifier(alpha=0.1).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        kernel: Any = "rbf",
+        *,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            alpha, kernel, solver=solver, tol=tol, max_iter=max_iter, random_state=random_state
+        )
+        self.class_weight = class_weight
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
+        """Fit to rows X and class labels y."""
+        rng = generator(self.random_state)
+        labels = _class_labels(self, y)
+        binarizer = LabelBinarizer(neg_label=-1, pos_label=1)
+        targets = binarizer.fit_transform(labels)
+        if len(binarizer.classes_) < 2:
+            raise ValueError(
+                "KernelRidgeClassifier needs rows of at least 2 classes; y holds only one class: "
+                f"{binarizer.classes_[0]!r}."
+            )
+        gram, weights = self._training_gram(X, rng, sample_weight)
+        Y = as_targets(self, targets, gram.rows)
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, labels)
+            of_class = _arrays.like(of_class, Y)
+            weights = of_class if weights is None else weights * of_class
+        self._solve(gram, Y, weights, rng)
+        self.classes_ = binarizer.classes_
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: one for each class, or for two classes one that is positive for the second."""
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Array:
+        """The class of each row, as labels in a NumPy array."""
+        scores = _arrays.to_numpy(self.decision_function(X))
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+
+def _class_labels(owner: Any, y: Any) -> np.ndarray:
+    if y is None:
+        missing_target(owner)
+    labels = column_or_1d(_arrays.to_numpy(y), warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def _direct(gram: Gram, B: Array, alphas: np.ndarray, root: Array | None) -> Array:
+    """Factorise K + alpha I once for each different alpha."""
+    xp = gram.rows.xp
+    K = _arrays.astype(gram.dense(), xp.float64)
+    if root is not None:
+        K = K * root * xp.matrix_transpose(root)
+    diagonal = _arrays.copy(xp.linalg.diagonal(K))
+    out = xp.zeros_like(B)
+    for alpha in np.unique(alphas):
+        where = np.flatnonzero(alphas == alpha)
+        A = _arrays.set_diagonal(K, diagonal + float(alpha))
+        part = _arrays.solve_symmetric(A, _arrays.take_columns(B, where))
+        for i, column in enumerate(where):
+            out[:, int(column)] = part[:, i]
+    return out

@@ -1,0 +1,418 @@
+"""Rows: where the data is, and how it is walked block by block inside the memory budget.
+
+Blocks, threads, the memory budget and the conversion of dtypes live here and nowhere else. A
+learner says what is to be done to one block of rows; ``map`` collects the results row by row, and
+``sum`` adds them up in float64. Results do not depend on the number of threads: blocks are cut by
+size alone and added in their order.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils import check_array
+from threadpoolctl import ThreadpoolController
+
+from gramian import _arrays, _settings
+from gramian._arrays import Array, Namespace
+from gramian._progress import progress
+from gramian._settings import MemoryBudgetError, format_bytes
+
+__all__ = ["ArrayRows", "Rows", "as_rows"]
+
+# What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
+CACHE_BYTES = 2 * 1024**2
+DEVICE_BYTES = 64 * 1024**2
+
+
+class Rows(ABC):
+    """The rows of a data set, wherever they are.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of rows and of columns.
+    dtype : dtype
+        What blocks are computed in: float32 for float32 data, float64 for all other.
+    xp : module
+        The array API namespace of the blocks.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    xp: Namespace
+
+    @abstractmethod
+    def take(self, indices: Any) -> Array:
+        """The rows with these numbers, as one array in memory."""
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[..., Array],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        row_bytes: int | None = None,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Array:
+        """One result per row.
+
+        ``function(block, *aligned_blocks, out=out)`` gets a block of rows, the same rows of each
+        aligned array, and the memory for its result of shape (rows, width), or (rows,) where width
+        is None. It may write there, or return an array of its own. ``row_bytes`` is what it works
+        on for each row beside the block itself, by default its result: blocks are cut so that
+        this stays in cache and in the memory budget.
+        """
+
+    @abstractmethod
+    def sum(
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        start: int = 0,
+        row_bytes: int = 0,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Any:
+        """The sum over all blocks from row ``start`` on, of ``function(block, *aligned_blocks)``.
+
+        The function returns an array or a tuple of arrays; they are added in float64.
+        """
+
+    @abstractmethod
+    def persist(self) -> Rows:
+        """These rows held in memory in their working dtype, if that fits the memory budget."""
+
+    @abstractmethod
+    def collect(self) -> Array:
+        """All rows as one array in memory."""
+
+
+class ArrayRows(Rows):
+    """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or of the array API standard.
+
+    Parameters
+    ----------
+    data : array of shape (n, d)
+        It is kept as it is; blocks are converted to float32 or float64 when they are read, so an
+        integer array or a file on disk never becomes a float copy in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.rows import ArrayRows
+    >>> rows = ArrayRows(np.arange(6).reshape(3, 2))
+    >>> rows.map(lambda block, out: block.sum(axis=1))
+    array([1., 5., 9.])
+    >>> rows.sum(lambda block: block.T @ block)
+    array([[20., 26.],
+           [26., 35.]])
+    """
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.shape = (int(data.shape[0]), int(data.shape[1]))
+        self.dtype = _arrays.float_dtype(data)
+
+    @property
+    def xp(self) -> Namespace:  # type: ignore[override]
+        return _arrays.namespace(self.data)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.data.dtype})"
+
+    def block(self, start: int, stop: int) -> Array:
+        """Rows start to stop, as an array in memory in the working dtype."""
+        return _arrays.astype(_arrays.span(self.data, start, stop), self.dtype)
+
+    def take(self, indices: Any) -> Array:
+        taken = _arrays.take_rows(self.data, np.asarray(indices))
+        return _arrays.astype(taken, self.dtype)
+
+    def collect(self) -> Array:
+        return self.block(0, self.shape[0])
+
+    def persist(self) -> ArrayRows:
+        if self.data.dtype == self.dtype and not _arrays.is_on_disk(self.data):
+            return self
+        if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
+            return self
+        return ArrayRows(_arrays.astype(_arrays.copy(self.data), self.dtype))
+
+    def _bytes_per_row(self) -> int:
+        if _arrays.issparse(self.data):  # a value and its column number for each stored entry
+            return 12 * self.data.nnz // max(self.shape[0], 1) + 8
+        return self.shape[1] * _arrays.itemsize(self.dtype)
+
+    def map(
+        self,
+        function: Callable[..., Array],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        row_bytes: int | None = None,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Array:
+        dtype = self.dtype if dtype is None else dtype
+        n = self.shape[0]
+        out = _arrays.empty((n,) if width is None else (n, width), self.data, dtype)
+        if row_bytes is None:
+            row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
+
+        def one(span: tuple[int, int]) -> None:
+            start, stop = span
+            target = _arrays.span(out, start, stop)
+            parts = (_arrays.span(a, start, stop) for a in aligned)
+            result = function(self.block(start, stop), *parts, out=target)
+            if result is not target:
+                target[...] = result
+
+        deque(self._run(one, self.spans(row_bytes), label, serial), maxlen=0)
+        return out
+
+    def sum(
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        start: int = 0,
+        row_bytes: int = 0,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Any:
+        def one(span: tuple[int, int]) -> Any:
+            start, stop = span
+            parts = (_arrays.span(a, start, stop) for a in aligned)
+            return function(self.block(start, stop), *parts)
+
+        total: list[Array] = []
+        single = False
+        for part in self._run(one, self.spans(row_bytes, start), label, serial):
+            single = not isinstance(part, tuple)
+            parts = (part,) if single else part
+            if total:
+                for i, p in enumerate(parts):
+                    total[i] = total[i] + p
+            else:
+                total = [_as_float64(p) for p in parts]
+        return total[0] if single else tuple(total)
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
+
+        Each block needs ``row_bytes`` a row beside the rows themselves.
+        """
+        row_bytes += self._bytes_per_row()
+        budget = _settings.memory_budget() // self._workers()
+        if row_bytes > budget:
+            raise MemoryBudgetError(
+                f"One row of this computation needs {format_bytes(row_bytes)} in each of "
+                f"{self._workers()} threads; the memory budget of "
+                f"{format_bytes(_settings.memory_budget())} allows {format_bytes(budget)}. "
+                "Raise it with gramian.set_config(memory_budget=...), or set n_threads=1."
+            )
+        target = DEVICE_BYTES if _arrays.runs_own_threads(self.data) else CACHE_BYTES
+        most = max(1, min(target, budget) // row_bytes)
+        return even_spans(start, self.shape[0], most)
+
+    def _workers(self) -> int:
+        return 1 if _arrays.runs_own_threads(self.data) else _settings.n_threads()
+
+    def _run(
+        self,
+        function: Callable[[tuple[int, int]], Any],
+        spans: Sequence[tuple[int, int]],
+        label: str,
+        serial: bool = False,
+    ) -> Iterator[Any]:
+        return in_order(function, spans, 1 if serial else self._workers(), label)
+
+
+def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
+    """Spans of nearly equal length, at most ``most`` each; several come in multiples of four.
+
+    Multiples of four keep two or four threads equally busy, without letting the cut depend on the
+    number of threads.
+    """
+    n = stop - start
+    count = -(-n // most)
+    if count > 1:
+        count = min(-(-count // 4) * 4, n)
+    edges = [start + n * i // max(count, 1) for i in range(count + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def in_order(
+    function: Callable[[Any], Any], items: Sequence[Any], workers: int, label: str
+) -> Iterator[Any]:
+    """Results of ``function`` over the items on worker threads, in the order of the items."""
+    workers = min(workers, len(items))
+    with progress(label, len(items)) as step:
+        if workers <= 1:
+            for item in items:
+                yield function(item)
+                step()
+            return
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            pending: deque[Any] = deque()
+            try:
+                for item in items:
+                    pending.append(pool.submit(function, item))
+                    if len(pending) > 2 * workers:  # what has not been taken up stays bounded
+                        yield pending.popleft().result()
+                        step()
+                while pending:
+                    yield pending.popleft().result()
+                    step()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread per caller while any thread of the process is inside.
+
+    The limit belongs to the whole process, so the first to come sets it and the last to leave lifts
+    it; nested or simultaneous fits would otherwise restore each other's limit.
+    """
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_limit.restore_original_limits()
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _blas_controller() -> ThreadpoolController:
+    global _controller
+    if _controller is None:  # looking up the loaded libraries takes milliseconds: once is enough
+        _controller = ThreadpoolController()
+    return _controller
+
+
+def _as_float64(x: Array) -> Array:
+    return _arrays.astype(x, _arrays.namespace(x).float64)
+
+
+def as_rows(X: Any, *, name: str = "X", owner: str | None = None, min_rows: int = 1) -> Rows:
+    """X as :class:`Rows`, checked once: two dimensions, real numbers, all finite.
+
+    Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
+    SciPy sparse matrices, torch tensors and other arrays of the array API standard. Rows pass
+    through unchanged.
+
+    Examples
+    --------
+    >>> from gramian import as_rows
+    >>> as_rows([[1.0, 2.0], [3.0, 4.0]]).shape
+    (2, 2)
+    """
+    if isinstance(X, Rows):
+        return X
+    data = _checked_foreign(X, name, owner, min_rows) if _arrays.is_foreign(X) else None
+    if data is None:
+        data = _checked_host(X, name, owner, min_rows)
+    rows = ArrayRows(data)
+    if _arrays.kind(data, "real floating") and not sklearn.get_config()["assume_finite"]:
+        _check_finite(rows, name)
+    return rows
+
+
+def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
+    try:
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,  # checked below, by blocks
+            ensure_min_samples=min_rows,
+            estimator=owner,
+            input_name=name,
+        )
+    except ValueError as error:
+        columns = _text_columns(X)
+        if not columns:
+            raise
+        raise ValueError(
+            f"{name} must hold numbers only; these columns do not: {', '.join(columns)}. "
+            "Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder) or drop them."
+        ) from error
+
+
+def _text_columns(X: Any) -> list[str]:
+    """The names of the columns of a frame or object array that hold no numbers."""
+    if hasattr(X, "columns"):
+        columns = [(repr(str(c)), X[c]) for c in X.columns]
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
+        columns = [(str(i), X[:, i]) for i in range(X.shape[1])]
+    else:
+        return []
+    bad = []
+    for label, column in columns:
+        try:
+            np.asarray(column, dtype=float)
+        except (TypeError, ValueError):
+            bad.append(label)
+    return bad
+
+
+def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> Array:
+    by = f" by {owner}" if owner else ""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected a 2D array for {name}; got shape {tuple(X.shape)}. Reshape it to "
+            "(n_rows, n_columns)."
+        )
+    if _arrays.kind(X, "complex floating"):
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
+    for axis, (least, what) in enumerate(((min_rows, "sample"), (1, "feature"))):
+        if X.shape[axis] < least:
+            raise ValueError(
+                f"Found array with {X.shape[axis]} {what}(s) (shape={tuple(X.shape)}) while a "
+                f"minimum of {least} is required{by}."
+            )
+    # Gradients do not pass through a fit: work on the values alone.
+    return X.detach() if hasattr(X, "detach") else X
+
+
+def _check_finite(rows: ArrayRows, name: str) -> None:
+    def check(span: tuple[int, int]) -> tuple[int, int] | None:
+        block = _arrays.span(rows.data, *span)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if _arrays.all_finite(block):
+                return None
+        row, column = np.argwhere(~np.isfinite(_arrays.to_numpy(block)))[0]
+        return span[0] + int(row), int(column)
+
+    places = [p for p in rows._run(check, rows.spans(0), f"checking {name}") if p is not None]
+    if places:
+        row, column = places[0]
+        raise ValueError(
+            f"Input {name} contains NaN or infinity: the first is in row {row}, column {column}. "
+            "Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+        )

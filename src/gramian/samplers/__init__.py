@@ -1,0 +1,1 @@
+"""Ways to choose rows that stand for all rows."""

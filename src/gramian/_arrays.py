@@ -23,12 +23,15 @@ from sklearn.preprocessing import normalize
 Array = Any  # an array of any supported library
 Namespace = Any
 
-issparse = scipy.sparse.issparse
+
+def issparse(x: Any) -> bool:
+    return bool(scipy.sparse.issparse(x))
 
 
 def is_foreign(x: Any) -> bool:
     """Whether x is an array of a library other than NumPy (torch, array-api-strict, ...)."""
-    return not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
+    on_host = isinstance(x, np.ndarray | np.generic)
+    return not on_host and array_api_compat.is_array_api_obj(x)
 
 
 def namespace(x: Array) -> Namespace:
@@ -38,11 +41,15 @@ def namespace(x: Array) -> Namespace:
 
 def to_numpy(x: Array) -> np.ndarray:
     """x as a NumPy array on the host; sparse matrices become dense."""
-    if issparse(x):
-        return x.toarray()
+    x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
     return np.from_dlpack(x) if is_foreign(x) else np.asarray(x)
+
+
+def dense(x: Array) -> Array:
+    """x itself, or the dense form of a sparse matrix."""
+    return x.toarray() if issparse(x) else x
 
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
@@ -131,8 +138,7 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
 def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
     """a @ b as a dense array, written into ``out`` where it is given."""
     if issparse(a) or issparse(b):
-        product = a @ b
-        product = product.toarray() if issparse(product) else np.asarray(product)
+        product = np.asarray(dense(a @ b))
         if out is None:
             return product
         out[...] = product

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import joblib
+
+from gramian._checks import is_real, positive_integer
 
 __all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
 
@@ -101,6 +102,17 @@ def memory_budget() -> int:
     return free_memory() // 4 if budget is None else budget
 
 
+def check_fits(size: int, what: str, advice: str) -> None:
+    """Refuse to make what exceeds the memory budget; the advice says how to do without it."""
+    budget = memory_budget()
+    if size > budget:
+        raise MemoryBudgetError(
+            f"The memory budget of {format_bytes(budget)} does not allow {what}, which needs "
+            f"{format_bytes(size)}. {advice}, or raise the budget with "
+            "gramian.set_config(memory_budget=...)."
+        )
+
+
 def n_threads() -> int:
     """The number of worker threads to use now."""
     threads = _current().n_threads
@@ -122,7 +134,8 @@ def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:
             raise TypeError(
                 f"gramian has no setting {name!r}; its settings are {', '.join(known)}."
             )
-        settings = replace(settings, **{name: _CHECKS[name](value)})
+        checked: Any = _CHECKS[name](value)
+        settings = replace(settings, **{name: checked})
     return settings
 
 
@@ -138,9 +151,7 @@ def _check_budget(value: Any) -> int | None:
 def _check_threads(value: Any) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"n_threads must be a positive integer or None; got {value!r}.")
-    return int(value)
+    return positive_integer("gramian's settings", "n_threads", value)
 
 
 def _check_progress(value: Any) -> bool:
@@ -168,7 +179,7 @@ _UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
 
 def parse_bytes(value: Any) -> int:
     """``"1.5 GB"`` -> 1500000000; a number stays as it is."""
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if is_real(value):
         return int(value)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", str(value).lower())
     try:

@@ -35,7 +35,11 @@ def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
     points = kernel.points(rows) if columns is None else columns
     shape = rows.shape[0], points.shape[0]
     dtype = common_dtype(rows, points)
-    _check_size(shape, dtype)
+    _settings.check_fits(
+        shape[0] * shape[1] * _arrays.itemsize(dtype),
+        f"a kernel matrix of shape {shape}",
+        "Use Gram(kernel, X), which works without storing it",
+    )
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
 
     def fill(x: Array, numbers: Any, out: Array) -> Array:
@@ -135,7 +139,7 @@ _own = threading.local()
 
 def _scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
     """Memory for one tile, used again by the same thread: fresh pages cost as much as the tile."""
-    buffer = getattr(_own, "buffer", None)
+    buffer: Any = getattr(_own, "buffer", None)
     fits = (
         buffer is not None
         and type(buffer) is type(reference)
@@ -158,17 +162,6 @@ def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
     prepared = TILE_COLUMNS * (columns.shape[1] + 2) * 2 * 8
     size = max(1, _settings.memory_budget() // 4 // prepared)
     return [spans[i : i + size] for i in range(0, len(spans), size)]
-
-
-def _check_size(shape: tuple[int, int], dtype: Any) -> None:
-    size = shape[0] * shape[1] * _arrays.itemsize(dtype)
-    if size > _settings.memory_budget():
-        raise _settings.MemoryBudgetError(
-            f"A kernel matrix of shape {shape} needs {_settings.format_bytes(size)}; the memory "
-            f"budget is {_settings.format_bytes(_settings.memory_budget())}. Use Gram(kernel, X), "
-            "which works without storing it, or raise the budget with "
-            "gramian.set_config(memory_budget=...)."
-        )
 
 
 def _mirror(K: Array) -> None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from threadpoolctl import ThreadpoolController
 from gramian import _arrays, _settings
 from gramian._arrays import Array, Namespace
 from gramian._progress import progress
-from gramian._settings import MemoryBudgetError, format_bytes
 
 __all__ = ["ArrayRows", "Rows", "as_rows"]
 
@@ -125,7 +125,7 @@ class ArrayRows(Rows):
         self.dtype = _arrays.float_dtype(data)
 
     @property
-    def xp(self) -> Namespace:  # type: ignore[override]
+    def xp(self) -> Namespace:
         return _arrays.namespace(self.data)
 
     def __repr__(self) -> str:
@@ -214,13 +214,11 @@ class ArrayRows(Rows):
         """
         row_bytes += self._bytes_per_row()
         budget = _settings.memory_budget() // self._workers()
-        if row_bytes > budget:
-            raise MemoryBudgetError(
-                f"One row of this computation needs {format_bytes(row_bytes)} in each of "
-                f"{self._workers()} threads; the memory budget of "
-                f"{format_bytes(_settings.memory_budget())} allows {format_bytes(budget)}. "
-                "Raise it with gramian.set_config(memory_budget=...), or set n_threads=1."
-            )
+        _settings.check_fits(
+            row_bytes * self._workers(),
+            f"even one row of this computation in each of {self._workers()} threads",
+            "Set n_threads=1",
+        )
         target = DEVICE_BYTES if _arrays.runs_own_threads(self.data) else CACHE_BYTES
         most = max(1, min(target, budget) // row_bytes)
         return even_spans(start, self.shape[0], most)
@@ -249,7 +247,7 @@ def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
     if count > 1:
         count = min(-(-count // 4) * 4, n)
     edges = [start + n * i // max(count, 1) for i in range(count + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def in_order(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from math import isfinite, sqrt
-from numbers import Real
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._checks import is_real, positive
 from gramian.kernels.base import KernelWarning, ProfileKernel
 from gramian.rows import Rows
 
@@ -109,7 +109,7 @@ class DistanceKernel(GammaKernel):
         if rule == "mean":
             return self._from_length(sqrt(float(np.mean(self._lengths(sample) ** 2))))
         if isinstance(rule, tuple | list) and len(rule) == 2 and rule[0] == "percentile":
-            if not isinstance(rule[1], Real) or not 0 < rule[1] <= 100:
+            if not is_real(rule[1]) or not 0 < rule[1] <= 100:
                 raise ValueError(f"A percentile is a number in (0, 100]; got gamma={rule!r}.")
             length = float(np.percentile(self._lengths(sample), rule[1]))
             return 1.0 / length**2 if self.squared else 1.0 / length
@@ -171,15 +171,6 @@ def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Any:
     return sample.astype(np.float64)
 
 
-def positive(owner: Any, name: str, value: Any) -> float:
-    """value as a float, if it is a positive finite number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or value <= 0:
-        raise ValueError(
-            f"{name} of {type(owner).__name__} must be a positive number; got {value!r}."
-        )
-    return float(value)
-
-
 def variance(rows: Rows, weights: Array | None = None) -> float:
     """The variance of all entries of the rows, in one pass."""
     xp = rows.xp
@@ -188,8 +179,8 @@ def variance(rows: Rows, weights: Array | None = None) -> float:
     shift = 0.0 if sparse else float(xp.mean(first))  # near the mean, against cancellation
 
     def moments(x: Any, w: Any = None) -> np.ndarray:
-        values = (x if sparse else _arrays.astype(x, xp.float64)) - shift if shift else x
-        sums = values.sum(axis=1), _arrays.row_norms(values)
+        values = x if sparse else _arrays.astype(x, xp.float64) - shift
+        sums = values.sum(axis=1) if sparse else xp.sum(values, axis=1), _arrays.row_norms(values)
         parts = [np.asarray(_arrays.to_numpy(s), dtype=np.float64).ravel() for s in sums]
         w = np.ones(x.shape[0]) if w is None else _arrays.to_numpy(w)
         return np.asarray([w @ parts[0], w @ parts[1], w.sum() * x.shape[1]])

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 
 from gramian import _arrays, _tiles
 from gramian._arrays import Array
-from gramian.kernels._pairings import Pairing, Tile
+from gramian._checks import is_real
+from gramian.kernels._pairings import Tile
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
@@ -112,9 +113,10 @@ class Kernel(BaseEstimator):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(self, other) if np.isscalar(other) else NotImplemented
+        return Scaled(self, other) if is_real(other) else NotImplemented
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: float) -> Kernel:
+        return self * factor
 
 
 class ProfileKernel(Kernel):
@@ -124,7 +126,7 @@ class ProfileKernel(Kernel):
     and ``_scale``. See :class:`gramian.RBF` for the shortest example.
     """
 
-    pairing: ClassVar[Pairing]
+    pairing: ClassVar[Any]  # a Pairing, as a static method
     tolerance: float = 2e-5  # how far the pairing may be off in float32 before float64 steps in
 
     def _scale(self) -> float:

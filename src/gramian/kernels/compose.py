@@ -6,7 +6,7 @@ import numpy as np
 
 from gramian import _arrays
 from gramian._arrays import Array
-from gramian.kernels._gamma import positive
+from gramian._checks import positive
 from gramian.kernels._pairings import Tile
 from gramian.kernels.base import Kernel
 from gramian.rows import Rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._checks import positive_integer, real
 from gramian.kernels import _pairings
 from gramian.kernels._gamma import GammaKernel
 from gramian.kernels.base import Kernel, ProfileKernel
@@ -73,12 +73,8 @@ class Polynomial(InnerKernel):
         return self.coef0 >= 0
 
     def _profile(self, u: Array) -> Array:
-        u += _number(self, "coef0", self.coef0)
-        if not isinstance(self.degree, Integral) or self.degree < 1:
-            raise ValueError(
-                f"degree of Polynomial must be a positive integer; got {self.degree!r}."
-            )
-        return _arrays.power(u, int(self.degree))
+        u += real(self, "coef0", self.coef0)
+        return _arrays.power(u, positive_integer(self, "degree", self.degree))
 
 
 class ExponentialDot(InnerKernel):
@@ -128,7 +124,7 @@ class Sigmoid(InnerKernel):
         return False
 
     def _profile(self, u: Array) -> Array:
-        u += _number(self, "coef0", self.coef0)
+        u += real(self, "coef0", self.coef0)
         return _arrays.inplace("tanh", u)
 
 
@@ -182,9 +178,3 @@ class AdditiveChi2(Kernel):
 
     def _diagonal(self, x: Array) -> Array:
         return _arrays.namespace(x).sum(x, axis=1)
-
-
-def _number(owner: Kernel, name: str, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise ValueError(f"{name} of {type(owner).__name__} must be a number; got {value!r}.")
-    return float(value)

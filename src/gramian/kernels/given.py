@@ -11,7 +11,7 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian.kernels._pairings import Tile, tile_memory
 from gramian.kernels.base import Kernel
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import ArrayRows, Rows, even_spans
 
 __all__ = ["FunctionKernel", "Precomputed"]
 
@@ -91,6 +91,14 @@ class Precomputed(Kernel):
     array([6.])
     """
 
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        if Y is not None:
+            raise TypeError(
+                "A precomputed kernel is the matrix itself and cannot be called on two sets of "
+                "rows; learners take K(X_new, X_train) in place of new rows."
+            )
+        return super().__call__(X)
+
     def fit_rows(
         self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
     ) -> Precomputed:
@@ -112,9 +120,7 @@ class Precomputed(Kernel):
     def points(self, rows: Rows) -> Rows:
         # A training row is known by its number: the kernel with it is that column of the matrix.
         numbers = np.arange(rows.shape[0])[:, None]
-        sample = rows.take([0])
-        dense = sample.toarray() if _arrays.issparse(sample) else sample
-        return ArrayRows(_arrays.like(numbers, dense, dtype=rows.dtype))
+        return ArrayRows(_arrays.like(numbers, _arrays.dense(rows.take([0])), dtype=rows.dtype))
 
     def against(self, points: Array) -> Tile:
         numbers = _arrays.to_numpy(points)[:, 0].astype(np.intp)
@@ -154,11 +160,10 @@ def _asymmetry(rows: Rows) -> tuple[float, float]:
     if _arrays.issparse(K):
         return float(abs(K).max()), float(abs(K - K.T).max())
     xp = _arrays.namespace(K)
-    step = 1024
     parts = []
-    for i in range(0, K.shape[0], step):
-        part = K[i : i + step, :]
-        difference = part - xp.matrix_transpose(K[:, i : i + step])
+    for start, stop in even_spans(0, K.shape[0], 1024):
+        part = K[start:stop, :]
+        difference = part - xp.matrix_transpose(K[:, start:stop])
         parts.append((float(xp.max(xp.abs(part))), float(xp.max(xp.abs(difference)))))
     largest, differences = zip(*parts, strict=True)
     return max(largest), max(differences)

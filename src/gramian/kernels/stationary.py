@@ -10,8 +10,9 @@ from scipy.special import kv
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._checks import positive
 from gramian.kernels import _pairings
-from gramian.kernels._gamma import DistanceKernel, positive
+from gramian.kernels._gamma import DistanceKernel
 
 __all__ = [
     "RBF",
@@ -271,7 +272,7 @@ class Chi2(DistanceKernel):
     --------
     >>> from gramian import Chi2
     >>> Chi2(1.0)([[0.2, 0.8]], [[0.6, 0.4]]).round(3)
-    array([[0.719]])
+    array([[0.717]])
     """
 
     pairing = staticmethod(_pairings.chi_squared)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from numbers import Integral, Real
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -136,31 +135,3 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     return np.random.default_rng(random_state)
-
-
-def positive_integer(owner: Any, name: str) -> int:
-    value = getattr(owner, name)
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"{name} of {type(owner).__name__} must be a positive integer; got {value!r}."
-        )
-    return int(value)
-
-
-def number(owner: Any, name: str, *, least: float = 0.0) -> float:
-    value = getattr(owner, name)
-    if not isinstance(value, Real) or isinstance(value, bool) or not value >= least:
-        raise ValueError(
-            f"{name} of {type(owner).__name__} must be a number, at least {least:g}; got {value!r}."
-        )
-    return float(value)
-
-
-def choice(owner: Any, name: str, allowed: tuple[str, ...]) -> str:
-    value = getattr(owner, name)
-    if value not in allowed:
-        raise ValueError(
-            f"{name} of {type(owner).__name__} must be one of {', '.join(map(repr, allowed))}; "
-            f"got {value!r}."
-        )
-    return value

@@ -13,17 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
+from gramian._checks import choice, not_negative, positive_integer
 from gramian._progress import progress
 from gramian.gram import Gram
 from gramian.learners.base import (
     KernelLearner,
     all_or_nothing,
     as_weights,
-    choice,
     example,
     generator,
-    number,
-    positive_integer,
 )
 from gramian.rows import as_rows, one_blas_thread
 
@@ -102,8 +100,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
         """Find the clusters of the rows of X."""
-        k = positive_integer(self, "n_clusters")
-        number(self, "tol")
+        k = positive_integer(self, "n_clusters", self.n_clusters)
+        not_negative(self, "tol", self.tol)
         rng = generator(self.random_state)
         gram, weights = self._training_gram(X, rng, sample_weight)
         n = gram.shape[0]
@@ -183,10 +181,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         k, n = int(self.n_clusters), gram.shape[0]
         if not isinstance(self.init, str):
             return [_assign(*self._given_centres(gram))]
-        choice(self, "init", ("k-means++", "random"))
+        choice(self, "init", self.init, ("k-means++", "random"))
         host = _arrays.to_numpy(weights)
         labels = []
-        for _ in range(positive_integer(self, "n_init")):
+        for _ in range(positive_integer(self, "n_init", self.n_init)):
             if self.init == "random":
                 seeds = _draw_rows(rng, host, k)
             else:
@@ -217,7 +215,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         constant = float(xp.sum(weights * diagonal))
         runs = [_Run(labels) for labels in first]
         going = list(runs)
-        max_iter = positive_integer(self, "max_iter")
+        max_iter = positive_integer(self, "max_iter", self.max_iter)
         with progress("kernel k-means", max_iter) as step:
             for _ in range(max_iter):
                 V = _centres([run.labels for run in going], weights, k)

@@ -14,15 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
+from gramian._checks import choice, not_negative, positive_integer
 from gramian.gram import Gram
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Precomputed
 from gramian.learners.base import (
     KernelLearner,
     all_or_nothing,
-    choice,
     generator,
-    number,
-    positive_integer,
 )
 from gramian.learners.ridge import KernelRidge
 from gramian.rows import one_blas_thread
@@ -87,7 +85,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     >>> pca.transform(X).shape
     (150, 2)
     >>> pca.explained_variance_ratio_.round(2)
-    array([0.74, 0.13])
+    array([0.68, 0.18])
     """
 
     def __init__(
@@ -117,7 +115,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         rng = generator(self.random_state)
         gram, _ = self._training_gram(X, rng)
         xp, n = gram.rows.xp, gram.shape[0]
-        k = n if self.n_components is None else min(positive_integer(self, "n_components"), n)
+        k = n
+        if self.n_components is not None:
+            k = min(positive_integer(self, "n_components", self.n_components), n)
         gram, own = gram.persist(), gram
         ones = _arrays.like(np.ones((n, 1)), gram.diag(), xp.float64)
         means = gram.matmul(ones)[:, 0] / n
@@ -154,6 +154,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self.fit(X)
         return _arrays.astype(self._training_scores(), self.points_.dtype)
 
+    _pre_images: Any
+
     @available_if(_has_pre_images)
     def inverse_transform(self, X: Any) -> Array:
         """Rows whose components are near those given: approximate pre-images."""
@@ -165,7 +167,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return self.eigenvectors_ * xp.sqrt(self.eigenvalues_)
 
     def _directly(self, gram: Gram, k: int) -> bool:
-        solver = choice(self, "solver", ("auto", "direct", "iterative"))
+        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         if self.n_components is None and solver == "iterative":
             raise ValueError(
                 "n_components=None, all components, needs the whole matrix: give a number of "
@@ -187,8 +189,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         start = _arrays.like(rng.standard_normal((n, width)), gram.diag(), xp.float64)
         # The basis and its image are kept: two matrices of n by (width times passes).
         room = _settings.memory_budget() // 2 // (2 * 8 * n * width)
-        passes = max(2, min(positive_integer(self, "max_iter"), room))
-        tol = max(number(self, "tol"), 50 * _arrays.eps(gram.dtype))
+        passes = max(2, min(positive_integer(self, "max_iter", self.max_iter), room))
+        tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(gram.dtype))
         values, vectors, met, self.n_iter_ = _linalg.top_eigenpairs(
             centred, start - xp.mean(start, axis=0), k, tol=tol, max_passes=passes
         )
@@ -203,13 +205,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
 
     def _learn_inverse(self, gram: Gram) -> KernelRidge:
         rows = gram.rows
-        if gram.kernel.points(rows) is not rows or _arrays.issparse(getattr(rows, "data", None)):
+        if isinstance(gram.kernel, Precomputed):
             raise ValueError(
-                "fit_inverse_transform=True needs dense rows to go back to; got a precomputed "
-                "kernel matrix or sparse rows."
+                "fit_inverse_transform=True needs rows to go back to; got a precomputed matrix."
             )
+        size = rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype)
+        _settings.check_fits(size, "pre-images in dense form", "Set fit_inverse_transform=False")
         ridge = KernelRidge(self.alpha, kernel=RBF("median"), random_state=0)
-        return ridge.fit(self._training_scores(), rows.collect())
+        return ridge.fit(self._training_scores(), _arrays.dense(rows.collect()))
 
 
 def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
+from gramian._checks import choice, is_real, not_negative, positive_integer
 from gramian.gram import Gram
 from gramian.learners.base import (
     KernelLearner,
     all_or_nothing,
     as_targets,
-    choice,
     generator,
     missing_target,
-    number,
-    positive_integer,
 )
 from gramian.rows import one_blas_thread
 from gramian.samplers.pivoted import pivoted_cholesky
@@ -56,7 +53,7 @@ class _RidgeSolver(KernelLearner):
     def _solve(self, gram: Gram, Y: Array, weights: Array | None, rng: np.random.Generator) -> None:
         """Set ``dual_coef_`` for the columns of Y, in float64."""
         alphas = self._alphas(Y.shape[1])
-        solver = choice(self, "solver", ("auto", "direct", "iterative"))
+        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         root = None if weights is None else gram.rows.xp.sqrt(weights)[:, None]
         # Rows are weighted through W^½ (K + ...) W^½, which stays symmetric.
         B = Y if root is None else Y * root
@@ -93,10 +90,11 @@ class _RidgeSolver(KernelLearner):
             return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
 
         # What the data's own precision cannot carry is not asked for.
-        tol = max(number(self, "tol"), 50 * _arrays.eps(gram.dtype))
+        tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(gram.dtype))
+        max_iter = positive_integer(self, "max_iter", self.max_iter)
         try:
             dual, iterations, left = _linalg.conjugate_gradients(
-                apply, B, precondition, tol=tol, max_iter=positive_integer(self, "max_iter")
+                apply, B, precondition, tol=tol, max_iter=max_iter
             )
         except _linalg.NotPositiveDefiniteError as error:
             raise ValueError(
@@ -115,7 +113,7 @@ class _RidgeSolver(KernelLearner):
 
     def _alphas(self, n_targets: int) -> np.ndarray:
         alphas = np.atleast_1d(np.asarray(self.alpha))
-        if isinstance(self.alpha, Real):
+        if is_real(self.alpha):
             alphas = np.full(n_targets, self.alpha)
         good = alphas.ndim == 1 and alphas.dtype.kind in "iuf"
         if not good or not np.isfinite(alphas).all() or (alphas <= 0).any():
@@ -253,12 +251,19 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
         gram, weights = self._training_gram(X, rng, sample_weight)
         Y = as_targets(self, targets, gram.rows)
         if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, labels)
-            of_class = _arrays.like(of_class, Y)
-            weights = of_class if weights is None else weights * of_class
+            own = np.ones(len(labels)) if weights is None else _arrays.to_numpy(weights)
+            weights = _arrays.like(own * self._weights_by_class(labels, own), Y)
         self._solve(gram, Y, weights, rng)
         self.classes_ = binarizer.classes_
         return self
+
+    def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The class weight of each row; a row of weight 2 counts as two in "balanced"."""
+        if self.class_weight != "balanced":
+            return compute_sample_weight(self.class_weight, labels)
+        codes = np.unique(labels, return_inverse=True)[1]
+        mass = np.bincount(codes, weights=weights)
+        return (weights.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300)))[codes]
 
     def decision_function(self, X: Any) -> Array:
         """Scores: one for each class, or for two classes one that is positive for the second."""

@@ -1,0 +1,251 @@
+"""The laws that every kernel, every kind of rows and every learner must obey.
+
+Each ``check_`` function raises an ``AssertionError`` that says which law is broken. The package's
+own tests run them over all that it exports; a class of your own is tested the same way:
+
+>>> from gramian import RBF
+>>> from gramian.testing import check_kernel
+>>> check_kernel(RBF(gamma="median"))
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
+import gramian
+from gramian import _arrays
+from gramian.gram import Gram
+from gramian.kernels import RBF, Kernel, Linear, Precomputed
+from gramian.learners.base import KernelLearner
+from gramian.rows import Rows
+
+__all__ = ["check_kernel", "check_learner", "check_rows", "example"]
+
+LIBRARIES = ("array_api_strict", "torch")
+
+
+def _squared_products(x: Any, y: Any) -> Any:
+    return (x @ y.T + 1.0) ** 2
+
+
+# What stands for arguments without a default, so that any exported class can be made.
+_ARGUMENTS = {
+    "left": RBF(gamma=0.3),
+    "right": Linear(),
+    "kernel": RBF(gamma=0.3),
+    "factor": 2.0,
+    "function": _squared_products,
+}
+
+
+def example(cls: type) -> Any:
+    """An object of an exported class, made with its defaults."""
+    required = [
+        name
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if parameter.default is parameter.empty
+    ]
+    return cls(**{name: _ARGUMENTS[name] for name in required})
+
+
+def example_rows(n: int = 90, d: int = 5, *, positive: bool = False, seed: int = 0) -> np.ndarray:
+    """Rows in three clouds, away from the origin."""
+    rng = np.random.default_rng(seed)
+    centres = 3.0 * rng.standard_normal((3, d))
+    X = centres[np.arange(n) % 3] + 0.5 * rng.standard_normal((n, d))
+    return np.abs(X) if positive else X
+
+
+def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -> None:
+    """Check a kernel on rows X (by default, rows that suit it).
+
+    Its matrices are symmetric and positive semi-definite unless it says otherwise, their diagonal
+    is ``diag``, every way to ask for entries gives the same, whatever the blocks and threads;
+    float32 stays and is close; sparse rows give what dense ones do. With ``library``, instead: the
+    named array library gives what NumPy does.
+    """
+    if X is None:
+        X = example_rows(positive=not kernel.takes_negative)
+        X = Linear()(X) if isinstance(kernel, Precomputed) else X
+    X = np.asarray(X, dtype=np.float64)
+    _check_parameters(kernel)
+    kernel = clone(kernel).fit(X)
+    K = kernel(X)
+    size = float(np.abs(K).max())
+    if library is not None:
+        convert = _converter(library)
+        theirs = clone(kernel).fit(convert(X))
+        _same_library(theirs(convert(X)), convert(X))
+        _close("NumPy and " + library, theirs(convert(X)), K, 1e-10 * size)
+        V = np.random.default_rng(0).standard_normal((len(X), 3))
+        product = Gram(theirs, convert(X)).matmul(convert(V))
+        _close(f"matmul on {library}", product, K @ V, 1e-9 * size * len(X))
+        return
+    _close("symmetry", K, K.T, 0.0)
+    _close("diag is the diagonal", kernel.diag(X), np.diagonal(K), 0.0)
+    if kernel.psd:
+        smallest = float(np.linalg.eigvalsh(K).min())
+        assert smallest > -1e-10 * size * len(K), f"PSD: smallest eigenvalue is {smallest:.1e}"
+    _check_gram(kernel, X, K, 1e-11 * size * len(K))
+    _check_blocks_and_threads(lambda: kernel(X), 1e-12 * size)
+    single = X.astype(np.float32)
+    assert kernel(single).dtype == np.float32, "float32 rows give a float32 matrix"
+    _close("float32 is close to float64", kernel(single), kernel(single.astype(float)), 1e-4 * size)
+    _close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)
+    if kernel.takes_sparse and not kernel.serial:
+        _close("sparse rows", kernel(scipy.sparse.csr_array(X)), K, 1e-10 * size)
+    elif not kernel.takes_sparse:
+        _refuses(lambda: kernel(scipy.sparse.csr_array(X)), "sparse rows")
+    if not isinstance(kernel, Precomputed):
+        _close("blocks of K(X, Y)", kernel(X[:7], X[7:20]), K[:7, 7:20], 1e-11 * size)
+    _close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
+
+
+def check_rows(rows: Rows, expected: Any) -> None:
+    """Check that rows give what the dense array ``expected`` says, by every way of reading them."""
+    expected = np.asarray(expected)
+    n, d = expected.shape
+    xp = rows.xp
+    assert rows.shape == (n, d), f"shape: {rows.shape} is not {(n, d)}"
+    wanted = np.float32 if expected.dtype == np.float32 else np.float64
+    assert _arrays.eps(rows.dtype) == np.finfo(wanted).eps, f"dtype: {rows.dtype}"
+    exact = expected.astype(wanted)
+    tolerance = 100 * float(np.finfo(wanted).eps) * max(float(np.abs(exact).max()), 1.0) * n * d
+    _close("collect", rows.collect(), exact, 0.0)
+    order = np.random.default_rng(0).permutation(n)[: max(1, n // 2)]
+    _close("take", rows.take(order), exact[order], 0.0)
+    _close("persist", rows.persist().collect(), exact, 0.0)
+    numbers = _arrays.like(np.arange(n, dtype=float), rows.collect())
+
+    def weighted(x: Any, w: Any, out: Any = None) -> Any:
+        return _arrays.row_norms(x) * _arrays.astype(w, x.dtype)
+
+    squares = (exact.astype(float) ** 2).sum(axis=1) * np.arange(n)
+    for budget in (None, 16 * 1024):
+        with gramian.config_context(memory_budget=budget):
+            _close("map", rows.map(weighted, numbers), squares, tolerance * n)
+            total = rows.sum(lambda x, w: xp.sum(weighted(x, w)), numbers)
+            _close("sum", total, squares.sum(), tolerance * n * n)
+            late = rows.sum(lambda x, w: xp.sum(weighted(x, w)), numbers, start=n // 3)
+            _close("sum from a row on", late, squares[n // 3 :].sum(), tolerance * n * n)
+
+
+def check_learner(learner: KernelLearner, *, library: str | None = None) -> None:
+    """Check a learner on clouds of rows with a target.
+
+    The same seed gives the same result, whatever the blocks and threads; float32 stays and is
+    close; sparse rows give what dense ones do; a fit that fails leaves the state before it. With
+    ``library``, instead: the named array library gives what NumPy does, and its own arrays.
+    """
+    learner = clone(learner)
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=0)
+    X = example_rows()
+    y = np.arange(len(X)) % 3
+    new = example_rows(seed=1)[:20]
+
+    def outputs(convert: Any = np.asarray, model: Any = learner) -> dict[str, Any]:
+        fitted = clone(model).fit(convert(X), y)
+        names = ("predict", "transform", "decision_function")
+        return {name: getattr(fitted, name)(convert(new)) for name in names if _has(fitted, name)}
+
+    reference = outputs()
+    assert reference, "a learner predicts or transforms"
+    if library is not None:
+        convert = _converter(library)
+        for name, values in outputs(convert).items():
+            if name != "predict" or not _has(learner, "classes_"):
+                _close(f"{name}: NumPy and {library}", values, reference[name], 1e-6)
+        return
+    for name in reference:
+        _close(f"{name}: same seed, same result", outputs()[name], reference[name], 0.0)
+        _check_blocks_and_threads(lambda name=name: outputs()[name], 1e-7)
+        single = outputs(lambda a: np.asarray(a, dtype=np.float32))[name]
+        _close(f"{name}: float32 is close to float64", single, reference[name], 2e-2)
+        if reference[name].dtype == np.float64 and not _is_label(single):
+            assert single.dtype == np.float32, f"{name}: float32 rows give float32"
+        sparse = outputs(scipy.sparse.csr_array)[name]
+        _close(f"{name}: sparse rows", sparse, reference[name], 1e-6)
+    fitted = clone(learner).fit(X, y)
+    before = dict(vars(fitted))
+    _refuses(lambda: fitted.fit(np.full_like(X, np.nan), y), "NaN")
+    assert vars(fitted) == before or all(vars(fitted)[k] is v for k, v in before.items()), (
+        "a fit that fails leaves the state before it"
+    )
+    again = pickle.loads(pickle.dumps(fitted))
+    for name in reference:
+        _close(f"{name}: pickled", getattr(again, name)(new), getattr(fitted, name)(new), 0.0)
+
+
+def _check_parameters(kernel: Kernel) -> None:
+    params = kernel.get_params(deep=False)
+    copy = clone(kernel)
+    assert type(copy) is type(kernel), "clone keeps the class"
+    assert repr(copy) == repr(kernel), "clone keeps the parameters"
+    assert set(params) == set(inspect.signature(type(kernel)).parameters), "get_params"
+
+
+def _check_gram(kernel: Kernel, X: np.ndarray, K: np.ndarray, tolerance: float) -> None:
+    gram = Gram(kernel, X)
+    n = len(K)
+    some, others = np.arange(0, n, 7), np.arange(0, n, 5)
+    V = np.random.default_rng(0).standard_normal((n, 3))
+    _close("Gram.diag", gram.diag(), np.diagonal(K), 0.0)
+    _close("Gram.columns", gram.columns(some), K[:, some], tolerance)
+    _close("Gram.block", gram.block(some, others), K[np.ix_(some, others)], tolerance)
+    _close("Gram.dense", gram.dense(), K, tolerance)
+    _close("Gram.trace", gram.trace(), np.trace(K), tolerance)
+    for budget in (None, 64 * 1024):
+        with gramian.config_context(memory_budget=budget):
+            _close("Gram.matmul", gram.matmul(V), K @ V, 10 * tolerance)
+            sides = Gram(kernel, X, kernel.points(gram.rows))
+            _close("matmul of two sides", sides.matmul(V), sides.dense() @ V, 10 * tolerance)
+
+
+def _check_blocks_and_threads(compute: Any, tolerance: float) -> None:
+    with gramian.config_context(n_threads=1):
+        reference = compute()
+    for settings in ({"n_threads": 3}, {"memory_budget": 256 * 1024, "n_threads": 2}):
+        with gramian.config_context(**settings):
+            _close(f"invariance under {settings}", compute(), reference, tolerance)
+
+
+def _converter(library: str) -> Any:
+    return importlib.import_module(library).asarray
+
+
+def _close(law: str, actual: Any, expected: Any, tolerance: float) -> None:
+    actual, expected = np.asarray(_arrays.to_numpy(actual)), np.asarray(_arrays.to_numpy(expected))
+    assert actual.shape == expected.shape, f"{law}: shape {actual.shape}, not {expected.shape}"
+    if actual.dtype.kind not in "fiub":
+        assert (actual == expected).all(), law
+        return
+    difference = float(np.max(np.abs(actual.astype(float) - expected.astype(float)), initial=0.0))
+    assert difference <= tolerance, f"{law}: differs by {difference:.1e}, allowed {tolerance:.1e}"
+
+
+def _same_library(actual: Any, expected: Any) -> None:
+    assert type(actual) is type(expected), f"{type(expected)} in, {type(actual)} out"
+
+
+def _refuses(call: Any, what: str) -> None:
+    try:
+        call()
+    except ValueError:
+        return
+    raise AssertionError(f"{what}: expected a ValueError")
+
+
+def _has(owner: Any, name: str) -> bool:
+    return hasattr(owner, name)
+
+
+def _is_label(values: Any) -> bool:
+    return np.asarray(values).dtype.kind not in "f"

@@ -1,0 +1,25 @@
+"""Set-up of the tests: reproducible, and no test left out unseen where all parts are installed."""
+
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy: scikit-learn's array API checks ask
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("gramian", deadline=None, max_examples=30, derandomize=True)
+hypothesis.settings.load_profile("gramian")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """With GRAMIAN_ALLOW_SKIPS=0, a skipped test is a failure: all parts should be there."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if skipped and os.environ.get("GRAMIAN_ALLOW_SKIPS") == "0":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

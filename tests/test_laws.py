@@ -1,0 +1,98 @@
+"""The shipped laws, over everything that the package exports."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gramian
+from gramian import RBF, KernelPCA, KernelRidge, Linear, Matern, Polynomial, RationalQuadratic
+from gramian.kernels import Kernel
+from gramian.learners.base import KernelLearner
+from gramian.testing import LIBRARIES, check_kernel, check_learner, check_rows, example
+
+EXPORTED = [getattr(gramian, name) for name in gramian.__all__]
+CLASSES = [thing for thing in EXPORTED if inspect.isclass(thing)]
+KERNELS = [example(cls) for cls in CLASSES if issubclass(cls, Kernel) and cls is not Kernel]
+KERNELS += [
+    RBF("median"),
+    RBF(("percentile", 25)),
+    RBF(bandwidth=3.0),
+    Matern(nu=0.5),
+    Matern(nu=2.5),
+    Matern(nu=1.2),
+    Polynomial(degree=4, coef0=0.5),
+    RationalQuadratic(alpha=0.3),
+    0.5 * RBF(0.1) * Linear() + Matern(0.2),
+]
+LEARNERS = [example(cls) for cls in CLASSES if issubclass(cls, KernelLearner)]
+LEARNERS += [
+    KernelRidge(0.1, solver="iterative"),
+    KernelPCA(3, solver="iterative", tol=1e-12),
+    KernelPCA(3, kernel="linear", fit_inverse_transform=True),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernel(kernel):
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernel_on_other_arrays(kernel, library):
+    pytest.importorskip(library)
+    check_kernel(kernel, library=library)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_learner(learner):
+    check_learner(learner)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_learner_on_other_arrays(learner, library):
+    pytest.importorskip(library)
+    check_learner(learner, library=library)
+
+
+def rows_of_every_kind(tmp_path, X):
+    import pandas
+    import polars
+
+    np.save(tmp_path / "rows.npy", X)
+    yield "numpy", X
+    yield "fortran order", np.asfortranarray(X)
+    yield "memmap", np.load(tmp_path / "rows.npy", mmap_mode="r")
+    yield "csr_array", scipy.sparse.csr_array(X)
+    yield "csr_matrix", scipy.sparse.csr_matrix(X)
+    yield "csc", scipy.sparse.csc_array(X)
+    yield "list", X.tolist()
+    yield "pandas", pandas.DataFrame(X)
+    yield "polars", polars.DataFrame(X)
+
+
+@pytest.mark.parametrize("n", [1, 7, 300])
+def test_rows_of_every_kind(tmp_path, rng, n):
+    X = rng.standard_normal((n, 4))
+    for kind, data in rows_of_every_kind(tmp_path, X):
+        rows = gramian.as_rows(data)
+        if scipy.sparse.issparse(data):
+            assert scipy.sparse.issparse(rows.collect()), kind
+        check_rows(rows, X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "bool", "float16"])
+def test_rows_of_every_dtype(rng, dtype):
+    X = rng.integers(0, 2, (40, 3)).astype(dtype)
+    check_rows(gramian.as_rows(X), X)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_of_other_arrays(rng, library):
+    xp = pytest.importorskip(library)
+    X = rng.standard_normal((50, 3))
+    check_rows(gramian.as_rows(xp.asarray(X)), X)
+    check_rows(gramian.as_rows(xp.asarray(X.astype(np.float32))), X.astype(np.float32))

@@ -168,7 +168,7 @@ def test_cross_validation_cuts_a_precomputed_matrix_both_ways():
 
 
 def test_column_names_reach_the_output():
-    frame, y = load_iris(return_X_y=True, as_frame=True)
+    frame = load_iris(as_frame=True).data
     pca = KernelPCA(2).set_output(transform="pandas").fit(frame)
     assert list(pca.feature_names_in_) == list(frame.columns)
     assert list(pca.transform(frame).columns) == ["kernelpca0", "kernelpca1"]

@@ -17,8 +17,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import manhattan_distances
-from sklearn.preprocessing import normalize
 
 Array = Any  # an array of any supported library
 Namespace = Any
@@ -227,6 +225,8 @@ def put(x: Array, row: np.ndarray, column: np.ndarray, values: Array) -> None:
 def cityblock(x: Array, y: Array, out: Array) -> Array:
     """L1 distances of the rows of x and y, written into ``out``."""
     if issparse(x) or issparse(y):
+        from sklearn.metrics.pairwise import manhattan_distances  # takes long to import
+
         out[...] = manhattan_distances(*map(scipy.sparse.csr_matrix, (x, y)))
     elif not is_foreign(x):  # SciPy's loop lets other threads run
         out[...] = cdist(x, y, "cityblock")
@@ -243,11 +243,12 @@ def cityblock(x: Array, y: Array, out: Array) -> Array:
 
 def unit_rows(x: Array) -> Array:
     """x with each row divided by its Euclidean norm; rows of zeros stay."""
-    if issparse(x):
-        return normalize(x)
     xp = namespace(x)
-    norms = xp.sqrt(row_norms(x))[:, None]
-    return x / xp.where(norms > 0, norms, xp.ones_like(norms))
+    norms = xp.sqrt(row_norms(x))
+    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+    if issparse(x):
+        return scipy.sparse.diags_array(1 / norms, dtype=x.dtype) @ x
+    return x / norms[:, None]
 
 
 def on_host(function: Callable[[np.ndarray], np.ndarray], x: Array) -> Array:

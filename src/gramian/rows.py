@@ -343,15 +343,17 @@ def as_rows(X: Any, *, name: str = "X", owner: str | None = None, min_rows: int 
 
 def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
     try:
-        return check_array(
+        data = check_array(
             X,
             accept_sparse="csr",
             dtype="numeric",
-            ensure_all_finite=False,  # checked below, by blocks
+            ensure_all_finite=False,  # checked by blocks afterwards
             ensure_min_samples=min_rows,
             estimator=owner,
             input_name=name,
         )
+        # Frames of several dtypes may still come as objects.
+        return data.astype(np.float64) if data.dtype == object else data
     except ValueError as error:
         columns = _text_columns(X)
         if not columns:
@@ -373,7 +375,7 @@ def _text_columns(X: Any) -> list[str]:
     bad = []
     for label, column in columns:
         try:
-            np.asarray(column, dtype=float)
+            np.asarray(column).astype(float)
         except (TypeError, ValueError):
             bad.append(label)
     return bad

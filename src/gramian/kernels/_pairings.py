@@ -39,7 +39,8 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     xp = _arrays.namespace(points)
     root, sign = sqrt(abs(scale)), copysign(1.0, scale)
     y = _arrays.astype(points, xp.float64)
-    centre = xp.mean(y, axis=0)
+    # Both sides must move by the very same vector: one that the points' own dtype can hold.
+    centre = _arrays.astype(_arrays.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
     y = (y - centre) * root
     norms = _arrays.row_norms(y)
     largest = float(xp.max(norms))

@@ -76,7 +76,9 @@ class KernelLearner(BaseEstimator):
         validate_data(self, X, reset=True, skip_check_array=True)
         rows = kernel.check_rows(rows)
         weights = as_weights(sample_weight, rows)
-        gram = Gram(kernel.fit_rows(rows, rng, weights), rows)
+        # A generator of its own: what the kernel draws does not change what the learner draws.
+        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        gram = Gram(kernel, rows)
         self.kernel_, self.points_ = kernel, kernel.points(rows)
         return gram, weights
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -240,21 +239,21 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
         """Fit to rows X and class labels y."""
         rng = generator(self.random_state)
+        gram, weights = self._training_gram(X, rng, sample_weight)
         labels = _class_labels(self, y)
-        binarizer = LabelBinarizer(neg_label=-1, pos_label=1)
-        targets = binarizer.fit_transform(labels)
-        if len(binarizer.classes_) < 2:
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
                 "KernelRidgeClassifier needs rows of at least 2 classes; y holds only one class: "
-                f"{binarizer.classes_[0]!r}."
+                f"{classes[0]!r}."
             )
-        gram, weights = self._training_gram(X, rng, sample_weight)
-        Y = as_targets(self, targets, gram.rows)
+        targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        Y = as_targets(self, targets if len(classes) > 2 else targets[:, 1:], gram.rows)
         if self.class_weight is not None:
             own = np.ones(len(labels)) if weights is None else _arrays.to_numpy(weights)
             weights = _arrays.like(own * self._weights_by_class(labels, own), Y)
         self._solve(gram, Y, weights, rng)
-        self.classes_ = binarizer.classes_
+        self.classes_ = classes
         return self
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ def pivoted_cholesky(
     """
     xp = gram.rows.xp
     n = gram.shape[0]
-    left = np.array(_arrays.to_numpy(gram.diag()), dtype=np.float64)
+    left = np.maximum(_arrays.to_numpy(gram.diag()), 0.0, dtype=np.float64)
     enough = tolerance * left.sum()
     F = _arrays.empty((n, min(rank, n)), gram.diag(), xp.float64)
     used = 0

@@ -8,6 +8,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+import gramian
+
 hypothesis.settings.register_profile("gramian", deadline=None, max_examples=30, derandomize=True)
 hypothesis.settings.load_profile("gramian")
 
@@ -23,3 +25,10 @@ def pytest_sessionfinish(session, exitstatus):
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if skipped and os.environ.get("GRAMIAN_ALLOW_SKIPS") == "0":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def settings_as_they_were():
+    before = gramian.get_config()
+    yield
+    gramian.set_config(**before)

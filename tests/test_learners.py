@@ -267,7 +267,7 @@ def test_an_interrupted_fit_leaves_the_old_state(digits, cls, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gramian._tiles, "_mirror", interrupt)
+    monkeypatch.setattr(gramian._arrays, "mirror_lower", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:100, :30], y[:100])
     assert vars(model) is not before

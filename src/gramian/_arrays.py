@@ -275,14 +275,35 @@ def set_diagonal(a: Array, diagonal: Array) -> Array:
     return a
 
 
+def mirror_lower(a: Array) -> Array:
+    """Copy what is below the diagonal of a to above it."""
+    xp, n, step = namespace(a), a.shape[0], 512
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        lower = xp.tril(a[start:stop, start:stop])
+        a[start:stop, start:stop] = lower + xp.matrix_transpose(xp.tril(lower, k=-1))
+        a[start:stop, stop:] = xp.matrix_transpose(a[stop:, start:stop])
+    return a
+
+
 def solve_symmetric(a: Array, b: Array) -> Array:
-    """The solution of a x = b for a symmetric matrix, by Cholesky where it is positive definite."""
+    """The solution of a x = b for a symmetric matrix, by Cholesky where it is positive definite.
+
+    a may be worked on in place, but is left as it was.
+    """
     if not is_foreign(a):
+        diagonal = a.diagonal().copy()
         try:
-            factor = scipy.linalg.cho_factor(a, lower=True, check_finite=False)
+            # LAPACK works on columns and overwrites one triangle, here the upper one of a: with
+            # the lower one the matrix is restored, and no copy of it is ever made.
+            factor = scipy.linalg.cho_factor(a.T, lower=True, overwrite_a=True, check_finite=False)
+            solution = scipy.linalg.cho_solve(factor, b, check_finite=False)
         except scipy.linalg.LinAlgError:  # an indefinite kernel
+            solution = None
+        mirror_lower(set_diagonal(a, diagonal))
+        if solution is None:
             return scipy.linalg.solve(a, b, assume_a="sym", check_finite=False)
-        return scipy.linalg.cho_solve(factor, b, check_finite=False)
+        return solution
     if array_api_compat.is_torch_array(a):
         import torch
 

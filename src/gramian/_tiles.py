@@ -43,9 +43,9 @@ def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
 
     def fill(x: Array, numbers: Any, out: Array) -> Array:
-        first = int(numbers[0]) if symmetric else 0
+        last = numbers[-1] if symmetric else shape[1]
         for (start, stop), tile in tiles:
-            if stop > first:  # what lies left of the diagonal is mirrored below
+            if start <= last:  # what lies right of the diagonal is mirrored from below it
                 target = out[:, start:stop]
                 result = tile(x, target)
                 if result is not target:
@@ -62,8 +62,7 @@ def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
         label="kernel matrix",
     )
     if symmetric:
-        _mirror(out)
-        _arrays.set_diagonal(out, kernel.diagonal(rows))
+        _arrays.mirror_lower(_arrays.set_diagonal(out, kernel.diagonal(rows)))
     return out
 
 
@@ -162,12 +161,3 @@ def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
     prepared = TILE_COLUMNS * (columns.shape[1] + 2) * 2 * 8
     size = max(1, _settings.memory_budget() // 4 // prepared)
     return [spans[i : i + size] for i in range(0, len(spans), size)]
-
-
-def _mirror(K: Array) -> None:
-    """Copy what is above the diagonal to below it."""
-    xp = _arrays.namespace(K)
-    for start, stop in even_spans(0, K.shape[0], 512):
-        upper = xp.triu(K[start:stop, start:stop])
-        K[start:stop, start:stop] = upper + xp.matrix_transpose(xp.triu(upper, k=1))
-        K[stop:, start:stop] = xp.matrix_transpose(K[start:stop, stop:])

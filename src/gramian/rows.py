@@ -136,6 +136,8 @@ class ArrayRows(Rows):
         return _arrays.astype(_arrays.span(self.data, start, stop), self.dtype)
 
     def take(self, indices: Any) -> Array:
+        if isinstance(indices, range) and indices.step == 1:  # needs no copy
+            return self.block(indices.start, indices.stop)
         taken = _arrays.take_rows(self.data, np.asarray(indices))
         return _arrays.astype(taken, self.dtype)
 

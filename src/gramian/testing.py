@@ -151,18 +151,20 @@ def check_learner(learner: KernelLearner, *, library: str | None = None) -> None
     y = np.arange(len(X)) % 3
     new = example_rows(seed=1)[:20]
 
-    def outputs(convert: Any = np.asarray, model: Any = learner) -> dict[str, Any]:
-        fitted = clone(model).fit(convert(X), y)
+    def outputs(convert: Any = np.asarray) -> dict[str, Any]:
+        fitted = clone(learner).fit(convert(X), y)
         names = ("predict", "transform", "decision_function")
-        return {name: getattr(fitted, name)(convert(new)) for name in names if _has(fitted, name)}
+        return {
+            name: getattr(fitted, name)(convert(new)) for name in names if hasattr(fitted, name)
+        }
 
     reference = outputs()
     assert reference, "a learner predicts or transforms"
     if library is not None:
         convert = _converter(library)
         for name, values in outputs(convert).items():
-            if name != "predict" or not _has(learner, "classes_"):
-                _close(f"{name}: NumPy and {library}", values, reference[name], 1e-6)
+            _same_library(values, convert(X))
+            _close(f"{name}: NumPy and {library}", values, reference[name], 1e-6)
         return
     for name in reference:
         _close(f"{name}: same seed, same result", outputs()[name], reference[name], 0.0)
@@ -241,10 +243,6 @@ def _refuses(call: Any, what: str) -> None:
     except ValueError:
         return
     raise AssertionError(f"{what}: expected a ValueError")
-
-
-def _has(owner: Any, name: str) -> bool:
-    return hasattr(owner, name)
 
 
 def _is_label(values: Any) -> bool:

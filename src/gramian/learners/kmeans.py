@@ -41,6 +41,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_clusters : int, default=8
     kernel : str, Kernel or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        Clusters that wind around each other need a kernel that sees near rows only, such as
+        ``RBF(("percentile", 10))``.
     init : {"k-means++", "random"} or array, default="k-means++"
         How the first centres are chosen: rows far from each other in the kernel's distance, or any
         rows. An array gives them: points of shape (n_clusters, n_columns), or the numbers of
@@ -111,8 +113,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
         if weights is None:
             weights = gram.rows.xp.ones_like(gram.diag(), dtype=gram.rows.xp.float64)
-        first = self._first_labels(gram, weights, rng)
-        gram = gram.persist()
+        gram, by_rows = gram.persist(), gram
+        if isinstance(self.init, str):
+            first = self._drawn_labels(gram, weights, rng)
+        else:
+            first = [_assign(*self._given_centres(by_rows))]
         # What each restart holds: a matrix of weights, its product with K, and copies of both.
         at_once = max(1, _settings.memory_budget() // 4 // (n * k * 8 * 4))
         runs = [
@@ -176,11 +181,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             squared = _arrays.clip(squared + own[:, None], low=0.0)
         return gram, squared
 
-    def _first_labels(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Array]:
+    def _drawn_labels(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Array]:
         """For each restart, the labels of all rows by their nearest first centre."""
         k, n = int(self.n_clusters), gram.shape[0]
-        if not isinstance(self.init, str):
-            return [_assign(*self._given_centres(gram))]
         choice(self, "init", self.init, ("k-means++", "random"))
         host = _arrays.to_numpy(weights)
         labels = []

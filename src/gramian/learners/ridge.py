@@ -270,10 +270,13 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Array:
-        """The class of each row, as labels in a NumPy array."""
-        scores = _arrays.to_numpy(self.decision_function(X))
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        """The class of each row."""
+        scores = self.decision_function(X)
+        host = _arrays.to_numpy(scores)
+        chosen = (host > 0).astype(int) if host.ndim == 1 else host.argmax(axis=1)
+        labels = self.classes_[chosen]
+        # Other array libraries know numbers only.
+        return _arrays.like(labels, scores) if labels.dtype.kind in "iuf" else labels
 
 
 def _class_labels(owner: Any, y: Any) -> np.ndarray:
@@ -291,7 +294,8 @@ def _direct(gram: Gram, B: Array, alphas: np.ndarray, root: Array | None) -> Arr
     xp = gram.rows.xp
     K = _arrays.astype(gram.dense(), xp.float64)
     if root is not None:
-        K = K * root * xp.matrix_transpose(root)
+        K *= root
+        K *= xp.matrix_transpose(root)
     diagonal = _arrays.copy(xp.linalg.diagonal(K))
     out = xp.zeros_like(B)
     for alpha in np.unique(alphas):

@@ -1,0 +1,179 @@
+"""What the benchmarks share: interleaved timings, growth of memory in a fresh process, tables.
+
+``python -m benchmarks.harness MODULE FUNCTION ARGUMENTS`` is the fresh process of
+``measure_growth``; it is not called by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SAMPLING_SECONDS = 0.005
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds: the median and the quartiles of some repeats."""
+
+    median: float
+    low: float
+    high: float
+
+    def milliseconds(self) -> str:
+        return f"{self.median * 1e3:.1f} ({self.low * 1e3:.1f}-{self.high * 1e3:.1f})"
+
+
+def interleaved(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Timing]:
+    """Time the contenders in turns, so that whatever else the machine does meets all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for function in sides.values():  # the first call pays for imports, threads and caches
+        function()
+    order = list(sides)
+    for _ in range(repeats):
+        for name in order:
+            start = time.perf_counter()
+            result = sides[name]()
+            seconds[name].append(time.perf_counter() - start)
+            del result  # its memory is given back before the next begins, outside the clock
+        order.reverse()  # nobody always comes second
+    quartiles = {name: np.percentile(each, [50, 25, 75]) for name, each in seconds.items()}
+    return {name: Timing(*map(float, each)) for name, each in quartiles.items()}
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a call took: seconds, and bytes of resident memory beyond those held before it.
+
+    Samples miss peaks that are short, or inside compiled code that lets no other thread run; the
+    kernel's own count misses none, but may include one from before the call.
+    """
+
+    seconds: float
+    sampled: int  # the largest of samples every 5 ms
+    counted: int  # from ru_maxrss
+    remark: str  # what the call returned
+
+    @property
+    def largest(self) -> int:
+        return max(self.sampled, self.counted)
+
+
+class ChildFailedError(RuntimeError):
+    """The fresh process gave no result."""
+
+
+def measure_growth(prepare: Callable[..., Callable[[], str]], *arguments: Any) -> Growth:
+    """The growth of resident memory during ``prepare(*arguments)()``, in a fresh process.
+
+    ``prepare`` is a function of a module. What it does itself, such as loading the data, is not
+    measured, only the call of what it returns.
+    """
+    module = prepare.__module__
+    if module == "__main__":
+        module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
+    command = [sys.executable, "-m", "benchmarks.harness", module, prepare.__name__]
+    command.append(json.dumps(arguments))
+    child = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if child.returncode < 0:
+        raise ChildFailedError(f"killed by {signal.Signals(-child.returncode).name}")
+    if child.returncode:  # its traceback is on stderr
+        raise ChildFailedError(f"ended with exit status {child.returncode}")
+    return Growth(**json.loads(child.stdout.splitlines()[-1]))
+
+
+def _measure_here(call: Callable[[], str]) -> Growth:
+    # The kernel's high-water mark starts anew, so that ru_maxrss leaves out the preparation. Where
+    # the system does not offer that, ``counted`` is an upper bound.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    before = peak = _resident()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(SAMPLING_SECONDS):
+            peak = max(peak, _resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    try:
+        remark = call()
+    finally:
+        seconds = time.perf_counter() - start
+        done.set()
+        watcher.join()
+    highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Growth(seconds, max(peak, _resident()) - before, highest - before, remark)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table whose columns line up; numbers are given as text, in their final form."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    to_left = [column[-1][:1].isalpha() for column in zip(*lines, strict=True)]
+    rule = [
+        "-" * w if left else "-" * (w - 1) + ":" for w, left in zip(widths, to_left, strict=True)
+    ]
+
+    def show(line: list[str]) -> str:
+        cells = zip(line, widths, to_left, strict=True)
+        return " | ".join(cell.ljust(w) if left else cell.rjust(w) for cell, w, left in cells)
+
+    return "\n".join(f"| {show(line)} |" for line in (lines[0], rule, *lines[1:]))
+
+
+def circumstances() -> str:
+    """Date, machine and versions, which belong to every figure."""
+    names = ("numpy", "scipy", "scikit-learn", "gramian")
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return (
+        f"{date.today()}; {_processor()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{gigabytes:.0f} GB; {platform.system()} {platform.machine()}; "
+        f"Python {platform.python_version()}, {versions}"
+    )
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def command_line(main: Callable[[bool], None], description: str | None) -> None:
+    """Run a benchmark that is called by itself: ``python -m benchmarks.NAME [--full]``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--full", action="store_true", help="also what takes long")
+    main(parser.parse_args().full)
+
+
+if __name__ == "__main__":
+    module, function, arguments = sys.argv[1:]
+    call = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    print(json.dumps(asdict(_measure_here(call))))

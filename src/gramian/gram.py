@@ -54,11 +54,11 @@ class Gram:
         self.kernel: Kernel = as_kernel(kernel)
         self.rows: Rows = self.kernel.check_rows(as_rows(rows))
         self.symmetric = columns is None
-        self._points = (
+        self.points = (
             self.kernel.points(self.rows) if columns is None else as_rows(columns, name="columns")
         )
-        self.shape = (self.rows.shape[0], self._points.shape[0])
-        self.dtype = _tiles.common_dtype(self.rows, self._points)
+        self.shape = (self.rows.shape[0], self.points.shape[0])
+        self.dtype = _tiles.common_dtype(self.rows, self.points)
         self.evaluations = 0
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Gram:
         """These columns of K, as an array of shape (rows, len(indices))."""
         indices = self._checked(indices, axis=1)
         self.evaluations += self.shape[0] * len(indices)
-        points = ArrayRows(self._points.take(indices))
+        points = ArrayRows(self.points.take(indices))
         columns = _tiles.dense(self.kernel, self.rows, points)
         if self.symmetric:
             where = np.arange(len(indices))
@@ -98,7 +98,7 @@ class Gram:
         """K[i, j] for lists of row and of column numbers."""
         i, j = self._checked(i, axis=0), self._checked(j, axis=1)
         self.evaluations += len(i) * len(j)
-        points = self._points.take(j)
+        points = self.points.take(j)
         block = _tiles.dense(self.kernel, ArrayRows(self.rows.take(i)), ArrayRows(points))
         if self.symmetric:
             row, column = np.nonzero(i[:, None] == j[None, :])
@@ -121,13 +121,13 @@ class Gram:
         if self.symmetric:
             out = _tiles.symmetric_product(self.kernel, self.rows, self.diag(), V)
         else:
-            out = _tiles.product(self.kernel, self.rows, self._points, V)
+            out = _tiles.product(self.kernel, self.rows, self.points, V)
         return _arrays.astype(out, dtype)
 
     def dense(self) -> Array:
         """The whole matrix; an error if it exceeds the memory budget."""
         self.evaluations += self.shape[0] * self.shape[1]
-        return _tiles.dense(self.kernel, self.rows, None if self.symmetric else self._points)
+        return _tiles.dense(self.kernel, self.rows, None if self.symmetric else self.points)
 
     def fits(self) -> bool:
         """Whether the whole matrix, in float64, is small enough to be kept."""
@@ -142,7 +142,7 @@ class Gram:
 
     def _example(self) -> Array:
         """An array of the library, device and dtype of K."""
-        return self._points.take([0])
+        return self.points.take([0])
 
     def _needs_symmetry(self, what: str) -> None:
         if not self.symmetric:

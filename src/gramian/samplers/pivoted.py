@@ -10,6 +10,7 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian._progress import progress
 from gramian.gram import Gram
+from gramian.samplers.base import host_diagonal
 
 __all__ = ["pivoted_cholesky"]
 
@@ -25,7 +26,7 @@ def pivoted_cholesky(
     """
     xp = gram.rows.xp
     n = gram.shape[0]
-    left = np.maximum(_arrays.to_numpy(gram.diag()), 0.0, dtype=np.float64)
+    left = host_diagonal(gram)
     enough = tolerance * left.sum()
     F = _arrays.empty((n, min(rank, n)), gram.diag(), xp.float64)
     used = 0

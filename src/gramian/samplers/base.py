@@ -1,0 +1,67 @@
+"""What a sampler is, and what it gives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.gram import Gram
+
+__all__ = ["Landmarks", "Sampler"]
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Points that stand for all rows.
+
+    Attributes
+    ----------
+    points : array of shape (m, d)
+        The landmarks, as ``kernel.against`` takes them.
+    indices : array of int or None
+        Their row numbers, where they are rows of the data.
+    probabilities : array of float or None
+        The probability with which each was drawn, where they were drawn independently and with
+        replacement: Nyström weighs them by 1 / sqrt(m p). None where that would mean nothing.
+    """
+
+    points: Array
+    indices: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return int(self.points.shape[0])
+
+
+class Sampler(BaseEstimator):
+    """A way to choose landmarks, as a scikit-learn parameter object.
+
+    It sees the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns and
+    blocks, the rows themselves where they are vectors. All chance comes from the generator.
+    """
+
+    needs_target: ClassVar[bool] = False
+    grows: ClassVar[bool] = False  # whether the first m of more landmarks are those it gives for m
+
+    @abstractmethod
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        """At most m landmarks for the rows of ``gram``; fewer where the matrix has less rank."""
+
+
+def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None) -> Landmarks:
+    """Landmarks that are rows of the data."""
+    indices = np.asarray(indices, dtype=np.intp)
+    return Landmarks(gram.points.take(indices), indices, probabilities)
+
+
+def host_diagonal(gram: Gram) -> np.ndarray:
+    """The diagonal of K in float64 on the host, without the rounding below 0."""
+    return np.maximum(_arrays.to_numpy(gram.diag()), 0.0, dtype=np.float64)

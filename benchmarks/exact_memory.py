@@ -34,14 +34,16 @@ def sample(n: int) -> tuple[np.ndarray, np.ndarray, str]:
 
 def kernel_kmeans(n: int) -> Callable[[], str]:
     X, _, source = sample(n)
-    model = gramian.KernelKMeans(7, kernel=gramian.RBF(GAMMA), n_init=1, random_state=0)
+    model = gramian.KernelKMeans(
+        7, kernel=gramian.Exact(gramian.RBF(GAMMA)), n_init=1, random_state=0
+    )
     return lambda: f"{source}; {model.fit(X).n_iter_} iterations"
 
 
 def kernel_ridge(n: int) -> Callable[[], str]:
     X, y, source = sample(n)
     target = np.where(y == 2, 1.0, -1.0)
-    model = gramian.KernelRidge(1.0, kernel=gramian.RBF(GAMMA), random_state=0)
+    model = gramian.KernelRidge(1.0, kernel=gramian.Exact(gramian.RBF(GAMMA)), random_state=0)
     return lambda: f"{source}; {model.fit(X, target).n_iter_} iterations"
 
 

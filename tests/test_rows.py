@@ -126,6 +126,7 @@ class TestSettings:
     def test_default_budget_is_a_quarter_of_what_is_free(self, monkeypatch):
         assert 0 < free_memory() < 1e15
         monkeypatch.setattr(gramian._settings, "free_memory", lambda: 8_000)
+        monkeypatch.setattr(gramian._settings, "_free", (-1.0, 0))
         assert memory_budget() == 2_000
 
     def test_joblib_workers_get_their_share(self, monkeypatch):

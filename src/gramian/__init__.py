@@ -1,6 +1,9 @@
 """gramian: kernel methods without the n-by-n matrix."""
 
 from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
+from gramian.approximations import Approximation, ApproximationWarning, Exact, Nystroem
+from gramian.error import ErrorEstimate, relative_error
+from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import (
     RBF,
@@ -27,43 +30,93 @@ from gramian.kernels import (
     kernel_names,
 )
 from gramian.learners import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
-from gramian.rows import ArrayRows, Rows, as_rows
+from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
+from gramian.samplers import (
+    BLESS,
+    CSI,
+    KDPP,
+    SQUEAK,
+    ColumnNorm,
+    Diagonal,
+    GivenIndices,
+    GivenPoints,
+    Greedy,
+    KMeansCentres,
+    KMeansPlusPlus,
+    Landmarks,
+    LeverageScores,
+    Probabilities,
+    RecursiveLeverage,
+    RPCholesky,
+    Sampler,
+    Uniform,
+    as_sampler,
+    sampler_names,
+)
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BLESS",
+    "CSI",
+    "KDPP",
     "RBF",
+    "SQUEAK",
     "AdditiveChi2",
+    "Approximation",
+    "ApproximationWarning",
     "ArrayRows",
     "Cauchy",
     "Chi2",
+    "ColumnNorm",
     "Cosine",
+    "Diagonal",
+    "ErrorEstimate",
+    "Exact",
     "Exponential",
     "ExponentialDot",
+    "Factors",
+    "FeatureRows",
     "FunctionKernel",
+    "GivenIndices",
+    "GivenPoints",
     "Gram",
+    "Greedy",
+    "KMeansCentres",
+    "KMeansPlusPlus",
     "Kernel",
     "KernelKMeans",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
     "KernelWarning",
+    "Landmarks",
     "Laplacian",
+    "LeverageScores",
     "Linear",
     "Matern",
     "MemoryBudgetError",
+    "Nystroem",
     "Polynomial",
     "Precomputed",
+    "Probabilities",
     "Product",
+    "RPCholesky",
     "RationalQuadratic",
+    "RecursiveLeverage",
     "Rows",
+    "Sampler",
     "Scaled",
     "Sigmoid",
     "Sum",
+    "Uniform",
     "as_kernel",
     "as_rows",
+    "as_sampler",
     "config_context",
     "get_config",
     "kernel_names",
+    "relative_error",
+    "sampler_names",
     "set_config",
 ]

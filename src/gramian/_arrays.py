@@ -150,6 +150,14 @@ def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
     return out
 
 
+def subtract(x: Array, y: Array, out: Array) -> Array:
+    """x - y, written into ``out`` in its dtype."""
+    if not is_foreign(x):
+        return np.subtract(x, y, out=out, casting="same_kind")
+    out[...] = astype(x, out.dtype) - y
+    return out
+
+
 def inplace(name: str, x: Array) -> Array:
     """The element-wise function ``name`` of the array API applied to x, over x's own memory."""
     function = getattr(namespace(x), name)

@@ -13,13 +13,13 @@ _display: ContextVar[Any] = ContextVar("gramian_progress_display", default=None)
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar of ``total`` steps; gives a function that moves it on by one step.
+def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
+    """A bar of ``total`` steps; gives a function that moves it on, by one step if not told else.
 
     Loops inside loops share one display, each with a line of its own while it runs.
     """
     if total <= 1 or not _settings.progress_wanted():
-        yield lambda: None
+        yield lambda steps=1: None
         return
     outer = _display.get()
     if outer is not None:
@@ -36,9 +36,9 @@ def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
             _display.reset(token)
 
 
-def _line(display: Any, label: str, total: int) -> Iterator[Callable[[], None]]:
+def _line(display: Any, label: str, total: int) -> Iterator[Callable[..., None]]:
     task = display.add_task(label, total=total)
     try:
-        yield lambda: display.advance(task)
+        yield lambda steps=1: display.advance(task, steps)
     finally:
         display.remove_task(task)

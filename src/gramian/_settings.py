@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import joblib
@@ -34,6 +36,7 @@ class _Settings:
 
 
 _default = _Settings()
+_free = (-1.0, 0)  # when free memory was last read, and what it was
 _override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
 
 
@@ -47,8 +50,8 @@ def set_config(**settings: Any) -> None:
     Parameters
     ----------
     memory_budget : int, str or None
-        How much memory a call may take beside its data and its result, in bytes or as text such as
-        ``"2GB"`` or ``"500 MiB"``. None: a quarter of the memory that is free when the call begins.
+        How much memory a call may take beside its data, in bytes or as text such as ``"2GB"`` or
+        ``"500 MiB"``. None: a quarter of the memory that is free when the call begins.
     n_threads : int or None
         Threads that evaluate blocks of rows. None: all cores that this process may use.
     progress : bool
@@ -99,7 +102,13 @@ def get_config() -> dict[str, Any]:
 def memory_budget() -> int:
     """The bytes that a call may use now."""
     budget = _current().memory_budget
-    return free_memory() // 4 if budget is None else budget
+    if budget is not None:
+        return budget
+    global _free
+    now = monotonic()
+    if now - _free[0] > 0.2:  # reading it takes files, and a call may ask many times
+        _free = now, free_memory()
+    return _free[1] // 4
 
 
 def check_fits(size: int, what: str, advice: str) -> None:
@@ -120,7 +129,12 @@ def n_threads() -> int:
         return threads
     # joblib's workers are told their share of the cores through OMP_NUM_THREADS.
     told = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, int(told)) if told.isdigit() else joblib.cpu_count()
+    return max(1, int(told)) if told.isdigit() else _cores()
+
+
+@cache
+def _cores() -> int:
+    return joblib.cpu_count()  # reads files: milliseconds
 
 
 def progress_wanted() -> bool:

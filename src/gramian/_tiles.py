@@ -77,7 +77,7 @@ def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
         def part(x: Array, out: Array, tiles: list[Any] = tiles) -> Array:
             out[...] = 0
             for (start, stop), tile in tiles:
-                values = tile(x, _scratch(x.shape[0], stop - start, V, dtype))
+                values = tile(x, scratch(x.shape[0], stop - start, V, dtype))
                 out += values @ _arrays.astype(V[start:stop, :], dtype)
             return out
 
@@ -109,7 +109,7 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
             x: Array, numbers: range, v: Array, diagonal: Array, out: Array,
             start: int = start, stop: int = stop, tile: Any = tile, own: Array = own,
         ) -> Array:  # fmt: skip
-            values = tile(x, _scratch(x.shape[0], own.shape[0], own, rows.dtype))
+            values = tile(x, scratch(x.shape[0], own.shape[0], own, rows.dtype))
             inside = min(stop, numbers.stop) - numbers.start  # rows in the square on the diagonal
             if inside > 0:
                 where = np.arange(inside)
@@ -136,7 +136,7 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
 _own = threading.local()
 
 
-def _scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
+def scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
     """Memory for one tile, used again by the same thread: fresh pages cost as much as the tile."""
     buffer: Any = getattr(_own, "buffer", None)
     fits = (

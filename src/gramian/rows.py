@@ -26,11 +26,12 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array, Namespace
 from gramian._progress import progress
 
-__all__ = ["ArrayRows", "Rows", "as_rows"]
+__all__ = ["ArrayRows", "FeatureRows", "Rows", "as_rows"]
 
 # What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
 CACHE_BYTES = 2 * 1024**2
 DEVICE_BYTES = 64 * 1024**2
+LEAST_ROWS = 256  # fewer would make matrix products slow
 
 
 class Rows(ABC):
@@ -222,7 +223,7 @@ class ArrayRows(Rows):
             "Set n_threads=1",
         )
         target = DEVICE_BYTES if _arrays.runs_own_threads(self.data) else CACHE_BYTES
-        most = max(1, min(target, budget) // row_bytes)
+        most = min(max(target // row_bytes, LEAST_ROWS), budget // row_bytes)
         return even_spans(start, self.shape[0], most)
 
     def _workers(self) -> int:
@@ -236,6 +237,96 @@ class ArrayRows(Rows):
         serial: bool = False,
     ) -> Iterator[Any]:
         return in_order(function, spans, 1 if serial else self._workers(), label)
+
+
+class FeatureRows(Rows):
+    """Features of other rows, computed block by block whenever they are walked.
+
+    Parameters
+    ----------
+    rows : Rows
+    features : callable
+        ``features(block, out=None)`` gives the features of a block, of shape (rows, width).
+    width : int
+    dtype : dtype
+    work_bytes : int
+        What ``features`` works on for each row beside the block and its result.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        features: Callable[..., Array],
+        width: int,
+        dtype: Any,
+        *,
+        work_bytes: int = 0,
+    ) -> None:
+        self.rows = rows
+        self.features = features
+        self.shape = (rows.shape[0], width)
+        self.dtype = dtype
+        self.xp = rows.xp
+        self._row_bytes = work_bytes + width * _arrays.itemsize(dtype)
+
+    def take(self, indices: Any) -> Array:
+        return self.features(self.rows.take(indices))
+
+    def map(
+        self,
+        function: Callable[..., Array],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        row_bytes: int | None = None,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Array:
+        dtype = self.dtype if dtype is None else dtype
+        if row_bytes is None:
+            row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
+        return self.rows.map(
+            lambda x, *parts, out: function(self.features(x), *parts, out=out),
+            *aligned,
+            width=width,
+            dtype=dtype,
+            row_bytes=row_bytes + self._row_bytes,
+            serial=serial,
+            label=label,
+        )
+
+    def sum(
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        start: int = 0,
+        row_bytes: int = 0,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Any:
+        return self.rows.sum(
+            lambda x, *parts: function(self.features(x), *parts),
+            *aligned,
+            start=start,
+            row_bytes=row_bytes + self._row_bytes,
+            serial=serial,
+            label=label,
+        )
+
+    def collect(self) -> Array:
+        return self.rows.map(
+            self.features,
+            width=self.shape[1],
+            dtype=self.dtype,
+            row_bytes=self._row_bytes,
+            label="features",
+        )
+
+    def persist(self) -> Rows:
+        size = self.shape[0] * self.shape[1] * _arrays.itemsize(self.dtype)
+        if size > _settings.memory_budget() // 2:
+            return self
+        return ArrayRows(self.collect())
 
 
 def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The laws that every kernel, every kind of rows and every learner must obey.
+"""The laws that every kernel, sampler, approximation, learner and kind of rows must obey.
 
 Each ``check_`` function raises an ``AssertionError`` that says which law is broken. The package's
 own tests run them over all that it exports; a class of your own is tested the same way:
@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,23 @@ import scipy.sparse
 from sklearn.base import clone
 
 import gramian
-from gramian import _arrays
+from gramian import _arrays, _tiles
+from gramian import rows as rows_module
+from gramian.approximations import Approximation
 from gramian.gram import Gram
 from gramian.kernels import RBF, Kernel, Linear, Precomputed
 from gramian.learners.base import KernelLearner
 from gramian.rows import Rows
+from gramian.samplers import Sampler
 
-__all__ = ["check_kernel", "check_learner", "check_rows", "example"]
+__all__ = [
+    "check_approximation",
+    "check_kernel",
+    "check_learner",
+    "check_rows",
+    "check_sampler",
+    "example",
+]
 
 LIBRARIES = ("array_api_strict", "torch")
 
@@ -42,6 +54,9 @@ _ARGUMENTS = {
     "kernel": RBF(gamma=0.3),
     "factor": 2.0,
     "function": _squared_products,
+    "indices": [3, 1, 60, 7, 33, 11, 50, 21],
+    "points": np.random.default_rng(0).standard_normal((8, 5)),
+    "probabilities": np.full(200, 1 / 200),
 }
 
 
@@ -108,6 +123,115 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     _close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
 
 
+def check_sampler(sampler: Sampler, *, library: str | None = None) -> None:
+    """Check a landmark sampler.
+
+    It gives at most m landmarks, rows by their numbers where it says so, the same for the same
+    seed whether the matrix comes from rows or is given, within n·m evaluations and some (unless it
+    states more); many landmarks leave less error than few; m = n explains the matrix. With
+    ``library``, instead: the named array library gives the landmarks that NumPy does.
+    """
+    X = example_rows(200)
+    y = X[:, 0] + (np.arange(200) % 3)
+    kernel = RBF(gamma=0.1)
+
+    def select(m: int, gram: Gram, seed: int = 0) -> Any:
+        return sampler.select(gram, m, np.random.default_rng(seed), y[: gram.shape[0]])
+
+    reference = select(12, Gram(kernel, X))
+    if library is not None:
+        convert = _converter(library)
+        theirs = select(12, Gram(kernel, convert(X)))
+        _same_library(theirs.points, convert(X))
+        _close(f"NumPy and {library}", theirs.points, reference.points, 1e-8)
+        return
+    n = len(X)
+    assert 1 <= len(reference) <= 12, f"at most m landmarks; got {len(reference)}"
+    _close("same seed, same landmarks", select(12, Gram(kernel, X)).points, reference.points, 0.0)
+    if reference.indices is not None:
+        _close("points are rows", reference.points, X[reference.indices], 0.0)
+        gram = Gram("precomputed", kernel(X))
+        _close("a given matrix", select(12, gram).indices, reference.indices, 0.0)
+    if reference.probabilities is not None:
+        p = reference.probabilities
+        assert p.shape == (len(reference),), "one probability for each landmark"
+        assert ((p > 0) & (p <= 1)).all(), "probabilities of what was drawn"
+    counted = Gram(kernel, X)
+    select(12, counted)
+    most = sampler.most_evaluations(n, 12)
+    assert counted.evaluations <= most, f"{counted.evaluations} evaluations; it states {most}"
+    K = kernel(X)
+
+    def left(m: int) -> float:
+        runs = [select(m, Gram(kernel, X), seed) for seed in range(5)]
+        return float(np.mean([_trace_left(kernel, X, K, run.points) for run in runs]))
+
+    few, many = left(5), left(40)
+    assert many < 0.7 * few, f"error falls with more landmarks: {few:.2g}, {many:.2g}"
+    same = np.repeat(X[:4], 5, axis=0)
+    repeated = select(12, Gram(kernel, same))
+    _close("duplicates", _trace_left(kernel, same, kernel(same), repeated.points), 0.0, 1.0)
+
+
+def _trace_left(kernel: Kernel, X: np.ndarray, K: np.ndarray, points: np.ndarray) -> float:
+    C = kernel(X, points)
+    return float(np.trace(K) - np.trace(C @ np.linalg.pinv(kernel(points), hermitian=True) @ C.T))
+
+
+def check_approximation(approximation: Approximation, *, library: str | None = None) -> None:
+    """Check an approximation of the kernel matrix.
+
+    ``transform``, ``factor``, ``__call__`` and ``diag`` agree; K̃ is positive semi-definite, and
+    below K where it says so; the same seed gives the same, whatever the blocks and threads; float32
+    stays and is close; a fit that fails leaves the state before it. With ``library``, instead: the
+    named array library gives what NumPy does.
+    """
+    approximation = clone(approximation).set_params(random_state=0)
+    X = example_rows(120)
+    y = X[:, 0] + (np.arange(120) % 3)
+    new = example_rows(seed=1)[:20]
+    fitted = clone(approximation).fit(X, y)
+    K = fitted.kernel_(X)
+    approximate = fitted(X)
+    size = float(np.abs(K).max())
+    if library is not None:
+        convert = _converter(library)
+        theirs = clone(approximation).fit(convert(X), y)
+        _same_library(theirs(convert(X)), convert(X))
+        _close(f"NumPy and {library}", theirs(convert(X)), approximate, 1e-6 * size)
+        _close(f"new rows on {library}", theirs.transform(convert(new)) @ theirs.transform(
+            convert(X)).T, fitted(new, X), 1e-6 * size)  # fmt: skip
+        return
+    Z = fitted.transform(X)
+    tolerance = 1e-9 * size * len(X)
+    assert Z.shape == (len(X), fitted.n_components_), "as many features as n_components_"
+    _close("K̃ = Z Zᵀ", approximate, Z @ Z.T, tolerance)
+    _close("diag", fitted.diag(X), np.diagonal(approximate), tolerance)
+    factors = fitted.factor(X)
+    V = np.random.default_rng(0).standard_normal((len(X), 3))
+    _close("Factors.matmul", factors.matmul(V), approximate @ V, 10 * tolerance)
+    _close("Factors.inner", factors.inner(), Z.T @ Z, 10 * tolerance)
+    _close("Factors.dense", factors.dense(), approximate, tolerance)
+    _close("kept factors", factors.persist().matmul(V), approximate @ V, 10 * tolerance)
+    assert fitted.nbytes_ == factors.nbytes == Z.nbytes, "nbytes is what the features take"
+    _close("K̃(X, Y)", fitted(new, X), fitted.transform(new) @ Z.T, tolerance)
+    if fitted.below:
+        smallest = float(np.linalg.eigvalsh(K - approximate).min())
+        assert smallest > -1e-7 * size * len(X), f"K̃ ≤ K: an eigenvalue of {smallest:.1e}"
+    _close("same seed, same result", clone(approximation).fit(X, y)(X), approximate, 0.0)
+    _check_blocks_and_threads(lambda: clone(approximation).fit(X, y)(X), 1e-8 * size)
+    single = clone(approximation).fit(X.astype(np.float32), y)
+    assert single.transform(new.astype(np.float32)).dtype == np.float32, "float32 stays"
+    _close("float32 is close", single(X.astype(np.float32)), approximate, 2e-2 * size)
+    names = list(fitted.get_feature_names_out())
+    assert len(names) == fitted.n_components_, "a name for each feature"
+    before = dict(vars(fitted))
+    _refuses(lambda: fitted.fit(np.full_like(X, np.nan), y), "NaN")
+    assert all(vars(fitted)[k] is v for k, v in before.items()), "a failed fit changes nothing"
+    again = pickle.loads(pickle.dumps(fitted))
+    _close("pickled", again.transform(new), fitted.transform(new), 0.0)
+
+
 def check_rows(rows: Rows, expected: Any) -> None:
     """Check that rows give what the dense array ``expected`` says, by every way of reading them."""
     expected = np.asarray(expected)
@@ -128,8 +252,8 @@ def check_rows(rows: Rows, expected: Any) -> None:
         return _arrays.row_norms(x) * _arrays.astype(w, x.dtype)
 
     squares = (exact.astype(float) ** 2).sum(axis=1) * np.arange(n)
-    for budget in (None, 16 * 1024):
-        with gramian.config_context(memory_budget=budget):
+    for blocks in (nullcontext, _small_blocks):
+        with blocks():
             _close("map", rows.map(weighted, numbers), squares, tolerance * n)
             total = rows.sum(lambda x, w: xp.sum(weighted(x, w)), numbers)
             _close("sum", total, squares.sum(), tolerance * n * n)
@@ -204,8 +328,8 @@ def _check_gram(kernel: Kernel, X: np.ndarray, K: np.ndarray, tolerance: float) 
     _close("Gram.block", gram.block(some, others), K[np.ix_(some, others)], tolerance)
     _close("Gram.dense", gram.dense(), K, tolerance)
     _close("Gram.trace", gram.trace(), np.trace(K), tolerance)
-    for budget in (None, 64 * 1024):
-        with gramian.config_context(memory_budget=budget):
+    for blocks in (nullcontext, _small_blocks):
+        with blocks():
             _close("Gram.matmul", gram.matmul(V), K @ V, 10 * tolerance)
             sides = Gram(kernel, X, kernel.points(gram.rows))
             _close("matmul of two sides", sides.matmul(V), sides.dense() @ V, 10 * tolerance)
@@ -214,9 +338,26 @@ def _check_gram(kernel: Kernel, X: np.ndarray, K: np.ndarray, tolerance: float) 
 def _check_blocks_and_threads(compute: Any, tolerance: float) -> None:
     with gramian.config_context(n_threads=1):
         reference = compute()
-    for settings in ({"n_threads": 3}, {"memory_budget": 256 * 1024, "n_threads": 2}):
-        with gramian.config_context(**settings):
-            _close(f"invariance under {settings}", compute(), reference, tolerance)
+    with _small_blocks():
+        for threads in (1, 3):
+            with gramian.config_context(n_threads=threads):
+                law = f"small blocks in {threads} threads change nothing but rounding"
+                _close(law, compute(), reference, tolerance)
+
+
+@contextmanager
+def _small_blocks() -> Iterator[None]:
+    """Cut even small examples into many blocks and tiles."""
+    places = [(rows_module, "CACHE_BYTES", 1), (rows_module, "LEAST_ROWS", 7)]
+    places += [(_tiles, "TILE_COLUMNS", 11)]
+    before = [getattr(module, name) for module, name, _ in places]
+    for module, name, value in places:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(places, before, strict=True):
+            setattr(module, name, value)
 
 
 def _converter(library: str) -> Any:

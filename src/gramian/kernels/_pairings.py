@@ -8,7 +8,6 @@ in place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import copysign, sqrt
 
 from gramian import _arrays
 from gramian._arrays import Array
@@ -37,24 +36,22 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     if _arrays.issparse(points):
         return _sparse_squared_euclidean(points, scale)
     xp = _arrays.namespace(points)
-    root, sign = sqrt(abs(scale)), copysign(1.0, scale)
     y = _arrays.astype(points, xp.float64)
     # Both sides must move by the very same vector: one that the points' own dtype can hold.
     centre = _arrays.astype(_arrays.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
-    y = (y - centre) * root
-    norms = _arrays.row_norms(y)
+    y = y - centre
+    norms = _arrays.row_norms(y)[:, None]
     largest = float(xp.max(norms))
-    columns = xp.concat((-2 * y, xp.ones_like(norms[:, None]), norms[:, None]), axis=1)
-    right = _arrays.contiguous(xp.matrix_transpose(sign * columns))
+    columns = xp.concat((-2 * y, xp.ones_like(norms), norms), axis=1)
+    right = _arrays.contiguous(xp.matrix_transpose(scale * columns))
     right_as_points = _arrays.astype(right, points.dtype)
-    bounds = {"high": 0.0} if sign < 0 else {"low": 0.0}
+    bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
     sparse_tile = _sparse_squared_euclidean(points, scale)
 
     def left(x: Array, dtype: object) -> Array:
         rows, d = x.shape
         moved = _arrays.empty((rows, d + 2), x, dtype)
-        moved[:, :d] = _arrays.astype(x, dtype) - _arrays.astype(centre, dtype)
-        moved[:, :d] *= root
+        _arrays.subtract(x, _arrays.astype(centre, dtype), out=moved[:, :d])
         moved[:, d] = _arrays.row_norms(moved[:, :d])
         moved[:, d + 1] = 1
         return moved
@@ -64,10 +61,10 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
             return sparse_tile(x, out)
         out = tile_memory(x, points, out)
         moved = left(x, out.dtype)
-        lost = _arrays.eps(out.dtype) * (float(xp.max(moved[:, -2])) + largest)
+        size = abs(scale) * (float(xp.max(moved[:, -2])) + largest)
         if out.dtype == xp.float64:
             _arrays.matmul(moved, right, out)
-        elif lost <= tolerance:
+        elif _arrays.eps(out.dtype) * size <= tolerance:
             _arrays.matmul(moved, right_as_points, out)
         else:
             out[...] = _arrays.astype(left(x, xp.float64) @ right, out.dtype)

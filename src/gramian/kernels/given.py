@@ -91,6 +91,8 @@ class Precomputed(Kernel):
     array([6.])
     """
 
+    is_matrix = True
+
     def __call__(self, X: Any, Y: Any = None) -> Array:
         if Y is not None:
             raise TypeError(

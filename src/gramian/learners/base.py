@@ -1,10 +1,8 @@
-"""What all learners share: the parameter ``kernel``, the reading of their input, fits that fail."""
+"""What all learners share: the parameter ``kernel``, and how new rows meet what was learned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -13,81 +11,95 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._estimators import KernelParameter, generator
+from gramian.approximations import Approximation, Exact
+from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.kernels import Kernel, Precomputed, as_kernel
+from gramian.kernels import Kernel, as_kernel
 from gramian.rows import Rows, as_rows
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+
+class Training(NamedTuple):
+    """What a learner learns from: the exact matrix or factors of it, and the rows' weights."""
+
+    matrix: Gram | Factors
+    rows: Rows
+    weights: Array | None
 
 
-def all_or_nothing(fit: Method) -> Method:
-    """A fit that fails or is interrupted leaves the estimator as it was before."""
+class NewRows(NamedTuple):
+    """New rows, and the product of their kernel values, or features, with what was learned."""
 
-    @wraps(fit)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return fit(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return guarded  # type: ignore[return-value]
+    rows: Rows
+    product: Array  # in float64
+    factors: Factors | None
+    dtype: Any
 
 
-class KernelLearner(BaseEstimator):
-    """Base of the learners. A subclass has the parameter ``kernel``.
+class KernelLearner(KernelParameter, BaseEstimator):
+    """Base of the learners. A subclass has the parameter ``kernel``: a name, a function, a kernel,
+    an approximation of one, or :class:`gramian.Exact`.
 
-    After its fit, ``kernel_`` is the kernel with its parameters worked out, and ``points_`` what
-    is kept of the training rows.
+    A bare kernel is used exactly while its matrix is small enough to be kept, and beyond through
+    the approximation that ``_default_approximation`` gives. After the fit, ``kernel_`` is the
+    kernel with its parameters worked out, ``approximation_`` the approximation in use or None, and
+    ``points_`` what is kept of the training rows where there is none.
     """
 
-    kernel: Any
+    solver: str
     kernel_: Kernel
-    points_: Rows
+    approximation_: Approximation | None
+    points_: Rows | None
 
-    def set_params(self, **params: Any) -> KernelLearner:
-        # ``kernel__gamma`` may be set where the kernel is given by name: it becomes an object.
-        if isinstance(self.kernel, str) and any(p.startswith("kernel__") for p in params):
-            self.kernel = as_kernel(params.pop("kernel", self.kernel))
-        return super().set_params(**params)
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        """What stands for a bare kernel on n rows, too many for the exact matrix."""
+        raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            kernel = as_kernel(self.kernel)
-        except (TypeError, ValueError):  # reported by fit
-            return tags
-        tags.input_tags.sparse = kernel.takes_sparse
-        tags.input_tags.pairwise = isinstance(kernel, Precomputed)
-        tags.input_tags.positive_only = not kernel.takes_negative
-        return tags
+    def _wants_exact(self) -> bool:
+        """Whether the learner's other parameters ask for the exact matrix."""
+        return getattr(self, "solver", "auto") != "auto"
 
-    def _training_gram(
-        self, X: Any, rng: np.random.Generator, sample_weight: Any = None
-    ) -> tuple[Gram, Array | None]:
-        """Check X, work out the kernel on it, and give the exact matrix as an oracle.
-
-        The weights come back checked, as float64 of the rows' array library.
-        """
-        kernel = clone(as_kernel(self.kernel))
+    def _training(
+        self, X: Any, rng: np.random.Generator, sample_weight: Any = None, y: Any = None
+    ) -> Training:
+        """Check X, work out the kernel or its approximation on it, and give the matrix."""
+        given = self.kernel
         rows = as_rows(X, owner=type(self).__name__, min_rows=2)
         validate_data(self, X, reset=True, skip_check_array=True)
-        rows = kernel.check_rows(rows)
         weights = as_weights(sample_weight, rows)
-        # A generator of its own: what the kernel draws does not change what the learner draws.
-        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
-        gram = Gram(kernel, rows)
-        self.kernel_, self.points_ = kernel, kernel.points(rows)
-        return gram, weights
+        if not isinstance(given, Approximation):
+            kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
+            rows = kernel.check_rows(rows)
+            exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
+            if exactly or Gram(kernel, rows).fits():
+                # A generator of its own: what the kernel draws changes nothing for the learner.
+                kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+                self.kernel_, self.approximation_ = kernel, None
+                self.points_ = kernel.points(rows)
+                return Training(Gram(kernel, rows), rows, weights)
+            given = self._default_approximation(kernel, rows.shape[0])
+        elif self._wants_exact():
+            raise ValueError(
+                f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; leave "
+                "it 'auto' with an approximation, or use kernel=Exact(...)."
+            )
+        if not hasattr(given, "n_components_"):  # one that is fitted already is used as it is
+            own = rng if given.random_state is None else generator(given.random_state)
+            given = clone(given).fit_rows(rows, own, y, weights)
+        self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
+        return Training(given.factor_rows(rows), rows, weights)
 
-    def _cross_gram(self, X: Any) -> Gram:
-        """The matrix of the kernel between new rows and the training rows."""
-        check_is_fitted(self, "points_")
-        rows = as_rows(X, owner=type(self).__name__)
+    def _new_rows(self, X: Any, learned: Array) -> NewRows:
+        """Check new rows and multiply their kernel values, or features, with what was learned."""
+        check_is_fitted(self, "kernel_")
+        rows = self.kernel_.check_rows(as_rows(X, owner=type(self).__name__))
         validate_data(self, X, reset=False, skip_check_array=True)
-        return Gram(self.kernel_, rows, self.points_)
+        if self.approximation_ is not None:
+            factors = self.approximation_.factor_rows(rows)
+            return NewRows(rows, factors.features_matmul(learned), factors, factors.Z.dtype)
+        gram = Gram(self.kernel_, rows, self.points_)
+        product = _arrays.astype(gram.matmul(learned), rows.xp.float64)
+        return NewRows(rows, product, None, gram.dtype)
 
 
 def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
@@ -130,10 +142,3 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
 def example(rows: Rows) -> Array:
     """An array of the library and device of the rows' results."""
     return _arrays.empty((0,), rows.take([0]), rows.dtype)
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """The one random generator of a fit."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(np.iinfo(np.int32).max)
-    return np.random.default_rng(random_state)

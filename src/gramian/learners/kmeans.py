@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
-from gramian._progress import progress
+from gramian._estimators import all_or_nothing, generator
+from gramian.approximations import Approximation, Nystroem
+from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.learners.base import (
-    KernelLearner,
-    all_or_nothing,
-    as_weights,
-    example,
-    generator,
-)
-from gramian.rows import as_rows, one_blas_thread
+from gramian.kernels import Kernel, Linear
+from gramian.learners._lloyd import Run, on_factors, on_matrix
+from gramian.learners.base import KernelLearner, NewRows, as_weights, example
+from gramian.rows import ArrayRows, Rows, as_rows, one_blas_thread
+from gramian.samplers.centroids import draw, plus_plus
 
 __all__ = ["KernelKMeans"]
 
@@ -98,33 +96,29 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.tol = tol
         self.random_state = random_state
 
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        return Nystroem(kernel, "sqrt")
+
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
         """Find the clusters of the rows of X."""
         k = positive_integer(self, "n_clusters", self.n_clusters)
         not_negative(self, "tol", self.tol)
+        positive_integer(self, "max_iter", self.max_iter)
         rng = generator(self.random_state)
-        gram, weights = self._training_gram(X, rng, sample_weight)
-        n = gram.shape[0]
+        matrix, rows, weights = self._training(X, rng, sample_weight, y)
+        n = rows.shape[0]
         if k > n:
             raise ValueError(
                 f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
             )
         if weights is None:
-            weights = gram.rows.xp.ones_like(gram.diag(), dtype=gram.rows.xp.float64)
-        gram, by_rows = gram.persist(), gram
-        if isinstance(self.init, str):
-            first = self._drawn_labels(gram, weights, rng)
+            weights = _arrays.like(np.ones(n), example(rows), rows.xp.float64)
+        if isinstance(matrix, Factors):
+            runs = self._fit_factors(matrix.persist(), rows, weights, rng)
         else:
-            first = [_assign(*self._given_centres(by_rows))]
-        # What each restart holds: a matrix of weights, its product with K, and copies of both.
-        at_once = max(1, _settings.memory_budget() // 4 // (n * k * 8 * 4))
-        runs = [
-            run
-            for start in range(0, len(first), at_once)
-            for run in self._lloyd(gram, weights, first[start : start + at_once])
-        ]
+            runs = self._fit_exact(matrix, weights, rng)
         best = min(runs, key=lambda run: run.inertia)
         found = len(np.unique(_arrays.to_numpy(best.labels)))
         if found < k:
@@ -134,25 +128,81 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.labels_ = _arrays.astype(best.labels, gram.rows.xp.int32)
+        self.labels_ = _arrays.astype(best.labels, rows.xp.int32)
         self.inertia_ = best.inertia
         self.inertia_history_ = best.history
         self.n_iter_ = len(best.history)
-        self._centres = _centres([best.centres], weights, k)
-        self._norms = best.norms
+        self._learned, self._norms = best.learned, best.norms
         self._n_features_out = k
         return self
 
+    def _fit_exact(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Run]:
+        gram, by_rows = gram.persist(), gram
+        k, n = int(self.n_clusters), gram.shape[0]
+        if isinstance(self.init, str):
+            host = _arrays.to_numpy(weights)
+            seeds = [self._seeds(gram, host, rng) for _ in range(self._restarts())]
+            own = [_arrays.take_rows(gram.diag(), each) for each in seeds]
+            first = [_nearest(gram.columns(s), o) for s, o in zip(seeds, own, strict=True)]
+        else:
+            first = [_nearest(*self._given_centres(by_rows))]
+        # What each restart holds: a matrix of weights, its product with K, and copies of both.
+        at_once = max(1, _settings.memory_budget() // 4 // (n * k * 8 * 4))
+        return [
+            run
+            for start in range(0, len(first), at_once)
+            for run in on_matrix(
+                gram,
+                weights,
+                first[start : start + at_once],
+                k,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        ]
+
+    def _fit_factors(
+        self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
+    ) -> list[Run]:
+        k, xp = int(self.n_clusters), rows.xp
+        # Seeds are sought among some rows: enough that each cluster of any size has many.
+        chosen = np.sort(rng.choice(rows.shape[0], min(rows.shape[0], 1000 + 200 * k), False))
+        sample = ArrayRows(factors.Z.take(chosen))
+        if isinstance(self.init, str):
+            host = _arrays.to_numpy(weights)[chosen]
+            host = host if host.any() else np.ones(len(host))
+            gram = Gram(Linear(), sample)
+            seeds = [self._seeds(gram, host, rng) for _ in range(self._restarts())]
+            first = [_arrays.astype(sample.take(each), xp.float64) for each in seeds]
+        else:
+            first = [self._given_features(rows)]
+        return on_factors(
+            factors, weights, first, k, sample.collect(), max_iter=self.max_iter, tol=self.tol
+        )
+
+    def _restarts(self) -> int:
+        choice(self, "init", self.init, ("k-means++", "random"))
+        return positive_integer(self, "n_init", self.n_init)
+
+    def _seeds(self, gram: Gram, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The numbers of the rows that are the first centres."""
+        k = int(self.n_clusters)
+        if self.init == "random":
+            seeds = draw(rng, weights, k)
+        else:
+            seeds = plus_plus(gram, k, rng, weights=weights)
+        return np.concatenate((seeds, rng.choice(len(weights), size=k - len(seeds))))
+
     def predict(self, X: Any) -> Array:
         """The nearest centre of each row of X."""
-        gram, distances = self._distances(X, diagonal=False)
-        xp = gram.rows.xp
-        return _arrays.astype(xp.argmin(distances, axis=1), xp.int32)
+        new, products = self._products(X)
+        xp = new.rows.xp
+        return _arrays.astype(xp.argmin(products, axis=1), xp.int32)
 
     def transform(self, X: Any) -> Array:
         """The distance, in the kernel's space, from each row of X to each centre."""
-        gram, squared = self._distances(X)
-        return _arrays.astype(_arrays.inplace("sqrt", squared), gram.dtype)
+        new, squared = self._squared_distances(X)
+        return _arrays.astype(_arrays.inplace("sqrt", squared), new.dtype)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit, then the distance of each training row to each centre."""
@@ -160,181 +210,65 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances of the rows of X to their nearest centre."""
-        gram, squared = self._distances(X)
-        nearest = gram.rows.xp.min(squared, axis=1)
-        weights = as_weights(sample_weight, gram.rows)
-        return -float(gram.rows.xp.sum(nearest if weights is None else nearest * weights))
+        new, squared = self._squared_distances(X)
+        nearest = new.rows.xp.min(squared, axis=1)
+        weights = as_weights(sample_weight, new.rows)
+        return -float(new.rows.xp.sum(nearest if weights is None else nearest * weights))
 
     def risk(self, X: Any) -> float:
-        """The mean squared distance of the rows of X to their nearest centre: W(C, μ)."""
-        gram, squared = self._distances(X)
-        return float(gram.rows.xp.mean(gram.rows.xp.min(squared, axis=1)))
+        """The mean squared distance of the rows of X to their nearest centre: W(C, μ).
 
-    def _distances(self, X: Any, *, diagonal: bool = True) -> tuple[Gram, Array]:
-        """Squared distances of new rows to each centre in float64; less k(x, x) if so asked."""
+        Distances are those of the kernel itself: with an approximation, what it leaves out of
+        k(x, x) counts too.
+        """
+        new, squared = self._squared_distances(X, exactly=True)
+        return float(new.rows.xp.mean(new.rows.xp.min(squared, axis=1)))
+
+    def _products(self, X: Any) -> tuple[NewRows, Array]:
+        """Squared distances of new rows to each centre, less k(x, x)."""
         check_is_fitted(self, "labels_")
-        gram = self._cross_gram(X)
-        xp = gram.rows.xp
-        squared = self._norms - 2.0 * _arrays.astype(gram.matmul(self._centres), xp.float64)
-        if diagonal:
-            own = _arrays.astype(self.kernel_.diagonal(gram.rows), xp.float64)
-            squared = _arrays.clip(squared + own[:, None], low=0.0)
-        return gram, squared
+        new = self._new_rows(X, self._learned)
+        return new, self._norms - 2.0 * new.product
 
-    def _drawn_labels(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Array]:
-        """For each restart, the labels of all rows by their nearest first centre."""
-        k, n = int(self.n_clusters), gram.shape[0]
-        choice(self, "init", self.init, ("k-means++", "random"))
-        host = _arrays.to_numpy(weights)
-        labels = []
-        for _ in range(positive_integer(self, "n_init", self.n_init)):
-            if self.init == "random":
-                seeds = _draw_rows(rng, host, k)
-            else:
-                seeds = _plus_plus(gram, host, k, rng)
-            seeds = np.concatenate((seeds, rng.choice(n, size=k - len(seeds))))
-            own = _arrays.take_rows(gram.diag(), seeds)
-            labels.append(_assign(gram.columns(seeds), own))
-        return labels
+    def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
+        new, products = self._products(X)
+        if new.factors is None or exactly:
+            own = _arrays.astype(self.kernel_.diagonal(new.rows), new.rows.xp.float64)
+        else:
+            own = new.factors.diagonal()
+        return new, _arrays.clip(products + own[:, None], low=0.0)
 
     def _given_centres(self, gram: Gram) -> tuple[Array, Array]:
         """K(rows, centres) and k(centre, centre) of the first centres that the user gave."""
-        k, d = int(self.n_clusters), gram.rows.shape[1]
-        given = np.asarray(_arrays.to_numpy(self.init))
-        if given.shape == (k,) and given.dtype.kind in "iu":
+        given = self._checked_init(gram.rows)
+        if given.ndim == 1:
             return gram.columns(given), _arrays.take_rows(gram.diag(), given)
-        if given.shape != (k, d):
+        points = as_rows(_arrays.like(given, example(gram.rows), gram.rows.dtype), name="init")
+        return Gram(gram.kernel, gram.rows, points).dense(), gram.kernel.diagonal(points)
+
+    def _given_features(self, rows: Rows) -> Array:
+        """Features of the first centres that the user gave."""
+        assert self.approximation_ is not None
+        given = self._checked_init(rows)
+        if given.ndim == 1:
+            points: Rows = ArrayRows(rows.take(given))
+        else:
+            points = as_rows(_arrays.like(given, example(rows), rows.dtype), name="init")
+        features = self.approximation_.factor_rows(points).Z.collect()
+        return _arrays.astype(features, rows.xp.float64)
+
+    def _checked_init(self, rows: Rows) -> np.ndarray:
+        k, d = int(self.n_clusters), rows.shape[1]
+        given = np.asarray(_arrays.to_numpy(self.init))
+        numbers = given.shape == (k,) and given.dtype.kind in "iu"
+        if not numbers and given.shape != (k, d):
             raise ValueError(
                 f"init must be 'k-means++', 'random', {k} points of shape ({k}, {d}), or the "
                 f"numbers of {k} rows; got an array of shape {given.shape} and dtype {given.dtype}."
             )
-        points = as_rows(_arrays.like(given, example(gram.rows), gram.rows.dtype), name="init")
-        return Gram(gram.kernel, gram.rows, points).dense(), gram.kernel.diagonal(points)
-
-    def _lloyd(self, gram: Gram, weights: Array, first: list[Array]) -> list[_Run]:
-        """Lloyd's iterations of several restarts at once."""
-        xp, k = gram.rows.xp, int(self.n_clusters)
-        diagonal = _arrays.astype(gram.diag(), xp.float64)
-        constant = float(xp.sum(weights * diagonal))
-        runs = [_Run(labels) for labels in first]
-        going = list(runs)
-        max_iter = positive_integer(self, "max_iter", self.max_iter)
-        with progress("kernel k-means", max_iter) as step:
-            for _ in range(max_iter):
-                V = _centres([run.labels for run in going], weights, k)
-                KV = _arrays.astype(gram.matmul(V), xp.float64)
-                norms = xp.sum(V * KV, axis=0)
-                empty = xp.sum(V, axis=0) == 0
-                norms = xp.where(empty, xp.full_like(norms, xp.inf), norms)
-                for i, run in enumerate(going):
-                    own = slice(i * k, (i + 1) * k)
-                    run.advance(norms[own] - 2.0 * KV[:, own], norms[own], weights, constant)
-                    run.refill(diagonal, weights, k)
-                going = [run for run in going if not run.converged(float(self.tol))]
-                step()
-                if not going:
-                    break
-        return runs
+        return given
 
 
-@dataclass(eq=False)
-class _Run:
-    """One restart: labels, the labels whose means the centres are, the objective so far."""
-
-    labels: Array
-    centres: Array = None
-    norms: Array = None
-    history: list[float] = field(default_factory=list)
-    nearest: Array = None
-    refilled: bool = False
-
-    @property
-    def inertia(self) -> float:
-        return self.history[-1]
-
-    def advance(self, distances: Array, norms: Array, weights: Array, constant: float) -> None:
-        """Move each row to its nearest centre; distances are squared, less k(x, x)."""
-        xp = _arrays.namespace(distances)
-        self.centres, self.norms = self.labels, norms
-        self.labels = xp.argmin(distances, axis=1)
-        self.nearest = xp.min(distances, axis=1)
-        self.history.append(max(float(xp.sum(weights * self.nearest)) + constant, 0.0))
-
-    def refill(self, diagonal: Array, weights: Array, k: int) -> None:
-        """Give each empty cluster the row that is farthest from its centre."""
-        labels = _arrays.to_numpy(self.labels)
-        counted = _arrays.to_numpy(weights) > 0
-        sizes = np.bincount(labels[counted], minlength=k)
-        empty = np.flatnonzero(sizes == 0)
-        self.refilled = False
-        if not len(empty):
-            return
-        squared = _arrays.to_numpy(self.nearest + diagonal)
-        # Below this a distance is rounding: the row coincides with its centre.
-        noise = 1e3 * _arrays.eps(diagonal.dtype) * float(np.max(_arrays.to_numpy(diagonal)))
-        labels = labels.copy()
-        for row in np.argsort(-squared):
-            if not len(empty) or squared[row] <= noise:
-                break
-            if counted[row] and sizes[labels[row]] > 1:
-                sizes[labels[row]] -= 1
-                labels[row], empty = empty[0], empty[1:]
-                self.refilled = True
-        if self.refilled:
-            self.labels = _arrays.like(labels, self.labels)
-
-    def converged(self, tol: float) -> bool:
-        if self.refilled:
-            return False
-        same = _arrays.namespace(self.labels).all(self.labels == self.centres)
-        if bool(same):
-            return True
-        if len(self.history) < 2:
-            return False
-        before, now = self.history[-2:]
-        return tol > 0 and before - now <= tol * before
-
-
-def _centres(labels: list[Array], weights: Array, k: int) -> Array:
-    """For each restart, the n × k matrix whose columns weigh the rows into the clusters' means."""
-    xp = _arrays.namespace(weights)
-    numbers = _arrays.like(np.arange(k), weights)
-    members = [_arrays.astype(each[:, None] == numbers, xp.float64) for each in labels]
-    V = xp.concat(members, axis=1) * weights[:, None]
-    mass = xp.sum(V, axis=0)
-    return V / xp.where(mass > 0, mass, xp.ones_like(mass))
-
-
-def _assign(columns: Array, own: Array) -> Array:
+def _nearest(columns: Array, own: Array) -> Array:
     """The nearest of some points, from K(rows, points) and k(point, point)."""
     return _arrays.namespace(columns).argmin(own - 2.0 * columns, axis=1)
-
-
-def _draw_rows(rng: np.random.Generator, weights: np.ndarray, k: int) -> np.ndarray:
-    """Different rows with probability in proportion to their weights."""
-    size = min(k, int(np.count_nonzero(weights)))
-    return rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())
-
-
-def _plus_plus(gram: Gram, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Greedy k-means++ in the kernel's space: at most k row numbers.
-
-    Each seed is the best of a few rows drawn in proportion to their squared distance from the seeds
-    so far. It ends early where every row coincides with a seed.
-    """
-    diagonal = _arrays.to_numpy(gram.diag()).astype(np.float64)
-
-    def squared_distances(rows: np.ndarray) -> np.ndarray:
-        columns = _arrays.to_numpy(gram.columns(rows)).astype(np.float64)
-        return np.maximum(diagonal[:, None] + diagonal[rows] - 2.0 * columns, 0.0)
-
-    seeds = _draw_rows(rng, weights, 1)
-    closest = squared_distances(seeds)[:, 0]
-    trials = 2 + int(np.log(k))
-    while len(seeds) < k and (weights * closest).any():
-        chances = weights * closest
-        candidates = rng.choice(len(weights), size=trials, p=chances / chances.sum())
-        distances = np.minimum(closest[:, None], squared_distances(candidates))
-        best = int(np.argmin(weights @ distances))
-        seeds, closest = np.append(seeds, candidates[best]), distances[:, best]
-    return seeds

@@ -15,17 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
+from gramian._estimators import all_or_nothing, generator
+from gramian.approximations import Approximation, Nystroem
+from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.kernels import RBF, Precomputed
-from gramian.learners.base import (
-    KernelLearner,
-    all_or_nothing,
-    generator,
-)
+from gramian.kernels import RBF, Kernel
+from gramian.learners.base import KernelLearner
 from gramian.learners.ridge import KernelRidge
-from gramian.rows import one_blas_thread
+from gramian.rows import Rows, one_blas_thread
 
 __all__ = ["KernelPCA"]
+
+# Eigenvalues, eigenvectors, what new rows are multiplied with, what is then taken off, the trace.
+_Components = tuple[np.ndarray, Array, Array, Array, float]
 
 
 def _has_pre_images(pca: KernelPCA) -> bool:
@@ -109,50 +111,64 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self.alpha = alpha
         self.random_state = random_state
 
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        k = int(self.n_components or 0)
+        return Nystroem(kernel, min(n, max(int(n**0.5 * np.log(n)), 10 * k)))
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the principal components of the rows of X."""
         rng = generator(self.random_state)
-        gram, _ = self._training_gram(X, rng)
-        xp, n = gram.rows.xp, gram.shape[0]
-        k = n
+        matrix, rows, _ = self._training(X, rng, y=y)
+        xp = rows.xp
+        k = matrix.rank if isinstance(matrix, Factors) else matrix.shape[0]
         if self.n_components is not None:
-            k = min(positive_integer(self, "n_components", self.n_components), n)
-        gram, own = gram.persist(), gram
+            k = min(positive_integer(self, "n_components", self.n_components), k)
+        if isinstance(matrix, Factors):
+            values, vectors, projection, offset, trace = _fit_factors(matrix.persist(), k)
+            self.n_iter_ = 1
+        else:
+            values, vectors, projection, offset, trace = self._fit_exact(matrix, k, rng)
+        if self.n_components is None:
+            k = int(np.count_nonzero(values))
+            values, vectors = values[:k], vectors[:, :k]
+            projection, offset = projection[:, :k], offset[:k]
+        signs = _signs(vectors)
+        self.eigenvalues_ = _arrays.like(values, vectors, xp.float64)
+        self.eigenvectors_ = vectors * signs
+        self.explained_variance_ratio_ = self.eigenvalues_ / (trace if trace > 0 else 1.0)
+        self._projection, self._offset = projection * signs, offset * signs
+        self._n_features_out = k
+        self._score_dtype = matrix.Z.dtype if isinstance(matrix, Factors) else rows.dtype
+        self._pre_images = self._learn_inverse(rows) if self.fit_inverse_transform else None
+        return self
+
+    def _fit_exact(self, gram: Gram, k: int, rng: np.random.Generator) -> _Components:
+        xp, n = gram.rows.xp, gram.shape[0]
+        gram = gram.persist()
         ones = _arrays.like(np.ones((n, 1)), gram.diag(), xp.float64)
         means = gram.matmul(ones)[:, 0] / n
-        trace = gram.trace() - float(xp.sum(means))
         if self._directly(gram, k):
             values, vectors = _decompose(gram, means, k)
             self.n_iter_ = 1
         else:
             values, vectors = self._iterate(gram, k, rng)
         values = np.where(values > _linalg.cutoff(values, n, gram.dtype), values, 0.0)
-        if self.n_components is None:
-            k = int(np.count_nonzero(values))
-            values, vectors = values[:k], vectors[:, :k]
-        vectors = _fix_signs(vectors)
-        self.eigenvalues_ = _arrays.like(values, gram.diag(), xp.float64)
-        self.eigenvectors_ = vectors
-        self.explained_variance_ratio_ = self.eigenvalues_ / trace if trace > 0 else values * 0
         # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
-        inverse_roots = np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
-        self._projection = vectors * _arrays.like(inverse_roots, vectors)
-        self._offset = means @ self._projection
-        self._n_features_out = k
-        self._pre_images = self._learn_inverse(own) if self.fit_inverse_transform else None
-        return self
+        projection = vectors * _arrays.like(_inverse_roots(values), vectors)
+        trace = gram.trace() - float(xp.sum(means))
+        return values, vectors, projection, means @ projection, trace
 
     def transform(self, X: Any) -> Array:
         """The components of the rows of X."""
         check_is_fitted(self, "eigenvalues_")
-        gram = self._cross_gram(X)
-        return _arrays.astype(gram.matmul(self._projection) - self._offset, gram.dtype)
+        new = self._new_rows(X, self._projection)
+        return _arrays.astype(new.product - self._offset, new.dtype)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, then the components of the training rows."""
         self.fit(X)
-        return _arrays.astype(self._training_scores(), self.points_.dtype)
+        return _arrays.astype(self._training_scores(), self._score_dtype)
 
     _pre_images: Any
 
@@ -203,9 +219,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             )
         return values, vectors
 
-    def _learn_inverse(self, gram: Gram) -> KernelRidge:
-        rows = gram.rows
-        if isinstance(gram.kernel, Precomputed):
+    def _learn_inverse(self, rows: Rows) -> KernelRidge:
+        if self.kernel_.is_matrix:
             raise ValueError(
                 "fit_inverse_transform=True needs rows to go back to; got a precomputed matrix."
             )
@@ -231,9 +246,31 @@ def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
     return _arrays.to_numpy(values)[::-1][:k], xp.flip(vectors, axis=1)[:, :k]
 
 
-def _fix_signs(vectors: Array) -> Array:
-    """Each column with its entry largest in size made positive."""
+def _fit_factors(factors: Factors, k: int) -> _Components:
+    """From the centred Zᵀ Z: its eigenvalues are those of the centred K̃."""
+    Z = factors.Z
+    xp, n = Z.xp, Z.shape[0]
+    mean = Z.sum(lambda z: xp.sum(z, axis=0)) / n
+    host = _arrays.to_numpy(mean)
+    inner = _arrays.to_numpy(factors.inner()) - n * np.outer(host, host)
+    values, rotation = np.linalg.eigh(inner)
+    values, rotation = values[::-1][:k], rotation[:, ::-1][:, :k].copy()
+    values = np.where(values > _linalg.cutoff(values, len(inner)), values, 0.0)
+    projection = _arrays.like(rotation, mean, xp.float64)
+    offset = mean @ projection
+    scores = factors.features_matmul(projection) - offset
+    vectors = scores * _arrays.like(_inverse_roots(values), scores)
+    return values, vectors, projection, offset, float(np.trace(inner))
+
+
+def _inverse_roots(values: np.ndarray) -> np.ndarray:
+    """1 / sqrt(values), and 0 where a value is 0."""
+    return np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
+
+
+def _signs(vectors: Array) -> Array:
+    """For each column, the sign of its entry largest in size."""
     xp = _arrays.namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0)
-    entries = xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :]
-    return vectors * xp.sign(entries)
+    signs = xp.sign(xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :])
+    return xp.where(signs == 0, xp.ones_like(signs), signs)

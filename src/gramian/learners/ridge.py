@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, not_negative, positive_integer
+from gramian._estimators import all_or_nothing, generator
+from gramian.approximations import Approximation, Nystroem
+from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.learners.base import (
-    KernelLearner,
-    all_or_nothing,
-    as_targets,
-    generator,
-    missing_target,
-)
+from gramian.kernels import Kernel
+from gramian.learners.base import KernelLearner, Training, as_targets, missing_target
 from gramian.rows import one_blas_thread
 from gramian.samplers.pivoted import pivoted_cholesky
 
@@ -49,19 +48,28 @@ class _RidgeSolver(KernelLearner):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _solve(self, gram: Gram, Y: Array, weights: Array | None, rng: np.random.Generator) -> None:
-        """Set ``dual_coef_`` for the columns of Y, in float64."""
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        return Nystroem(kernel, int(n**0.5 * np.log(n)))
+
+    def _solve(self, training: Training, Y: Array, rng: np.random.Generator) -> Array:
+        """The coefficients for the columns of Y, in float64."""
         alphas = self._alphas(Y.shape[1])
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
+        gram, weights = training.matrix, training.weights
+        if isinstance(gram, Factors):
+            self.n_iter_ = 1
+            return _small_system(gram, Y, alphas, weights)
         root = None if weights is None else gram.rows.xp.sqrt(weights)[:, None]
         # Rows are weighted through W^½ (K + ...) W^½, which stays symmetric.
         B = Y if root is None else Y * root
         if solver == "direct" or (solver == "auto" and gram.fits()):
-            dual, iterations = _direct(gram, B, alphas, root), 1
+            # OpenBLAS's threaded Cholesky crashes on larger matrices than this (its issue 2562).
+            with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
+                dual, iterations = _direct(gram, B, alphas, root), 1
         else:
             dual, iterations = self._iterative(gram, B, alphas, root, rng)
-        self.dual_coef_ = dual if root is None else dual * root
         self.n_iter_ = iterations
+        return dual if root is None else dual * root
 
     @one_blas_thread()
     def _iterative(
@@ -75,7 +83,8 @@ class _RidgeSolver(KernelLearner):
         """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
         xp, n = gram.rows.xp, gram.shape[0]
         room = _settings.memory_budget() // 4 // (8 * n)
-        F = pivoted_cholesky(gram, max(min(int(10 * n**0.5), 2000, room), 1), rng)
+        rank = max(min(int(10 * n**0.5), 2000, room), 1)
+        F = pivoted_cholesky(gram, rank, rng, tol=1e-10).factor
         Q, eigenvalues = _linalg.orthonormal_columns(F if root is None else F * root)
         shift = _arrays.like(alphas, B)
         # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
@@ -128,10 +137,16 @@ class _RidgeSolver(KernelLearner):
         return alphas.astype(np.float64)
 
     def _values(self, X: Any) -> Array:
-        """K(X, training rows) @ dual_coef_."""
-        check_is_fitted(self, "dual_coef_")
-        gram = self._cross_gram(X)
-        return _arrays.astype(gram.matmul(self.dual_coef_), gram.dtype)
+        """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
+        check_is_fitted(self, "n_iter_")
+        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        return _arrays.astype(new.product, new.dtype)
+
+    def _keep(self, coefficients: Array) -> None:
+        """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
+        for name in ("coef_", "dual_coef_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        setattr(self, "dual_coef_" if self.approximation_ is None else "coef_", coefficients)
 
 
 class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
@@ -179,12 +194,13 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to rows X and targets y of shape (n,) or (n, n_targets)."""
         rng = generator(self.random_state)
-        gram, weights = self._training_gram(X, rng, sample_weight)
-        Y = as_targets(self, y, gram.rows)
+        if y is None:
+            missing_target(self)
+        training = self._training(X, rng, sample_weight, y)
+        Y = as_targets(self, y, training.rows)
         flat = Y.ndim == 1
-        self._solve(gram, Y[:, None] if flat else Y, weights, rng)
-        if flat:
-            self.dual_coef_ = self.dual_coef_[:, 0]
+        coefficients = self._solve(training, Y[:, None] if flat else Y, rng)
+        self._keep(coefficients[:, 0] if flat else coefficients)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -239,7 +255,7 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
         """Fit to rows X and class labels y."""
         rng = generator(self.random_state)
-        gram, weights = self._training_gram(X, rng, sample_weight)
+        training = self._training(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -248,11 +264,13 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
                 f"{classes[0]!r}."
             )
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        Y = as_targets(self, targets if len(classes) > 2 else targets[:, 1:], gram.rows)
+        Y = as_targets(self, targets if len(classes) > 2 else targets[:, 1:], training.rows)
         if self.class_weight is not None:
-            own = np.ones(len(labels)) if weights is None else _arrays.to_numpy(weights)
+            given = training.weights
+            own = np.ones(len(labels)) if given is None else _arrays.to_numpy(given)
             weights = _arrays.like(own * self._weights_by_class(labels, own), Y)
-        self._solve(gram, Y, weights, rng)
+            training = training._replace(weights=weights)
+        self._keep(self._solve(training, Y, rng))
         self.classes_ = classes
         return self
 
@@ -287,6 +305,23 @@ def _class_labels(owner: Any, y: Any) -> np.ndarray:
         assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def _small_system(factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None) -> Array:
+    """θ = (ZᵀWZ + alpha I)⁻¹ ZᵀWY, from one decomposition for every alpha."""
+    values, vectors = np.linalg.eigh(_arrays.to_numpy(factors.inner(weights)))
+    right = factors.rmatmul(Y if weights is None else Y * weights[:, None])
+    turned = vectors.T @ _arrays.to_numpy(right)
+    theta = vectors @ (turned / (np.maximum(values, 0.0)[:, None] + alphas))
+    return _arrays.like(theta, Y)
+
+
+def _codes(y: Any) -> Any:
+    """Class labels as one column for each class, for samplers that look at the target."""
+    if y is None:
+        return None
+    labels = np.unique(_arrays.to_numpy(y), return_inverse=True)[1].ravel()
+    return (labels[:, None] == np.unique(labels)).astype(np.float64)
 
 
 def _direct(gram: Gram, B: Array, alphas: np.ndarray, root: Array | None) -> Array:

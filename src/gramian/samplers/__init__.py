@@ -1,1 +1,110 @@
-"""Ways to choose rows that stand for all rows."""
+"""Landmark samplers, by class and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.gram import Gram
+from gramian.kernels import Precomputed
+from gramian.samplers.base import Landmarks, Sampler
+from gramian.samplers.centroids import KMeansCentres, KMeansPlusPlus
+from gramian.samplers.csi import CSI
+from gramian.samplers.dpp import KDPP
+from gramian.samplers.given import GivenIndices, GivenPoints
+from gramian.samplers.leverage import BLESS, SQUEAK, LeverageScores, RecursiveLeverage
+from gramian.samplers.pivoted import Greedy, RPCholesky
+from gramian.samplers.uniform import ColumnNorm, Diagonal, Probabilities, Uniform
+
+__all__ = [
+    "BLESS",
+    "CSI",
+    "KDPP",
+    "SQUEAK",
+    "ColumnNorm",
+    "Diagonal",
+    "GivenIndices",
+    "GivenPoints",
+    "Greedy",
+    "KMeansCentres",
+    "KMeansPlusPlus",
+    "Landmarks",
+    "LeverageScores",
+    "Probabilities",
+    "RPCholesky",
+    "RecursiveLeverage",
+    "Sampler",
+    "Uniform",
+    "as_sampler",
+    "sampler_names",
+]
+
+_BY_NAME: dict[str, Callable[[], Sampler]] = {
+    "bless": BLESS,
+    "column-norm": ColumnNorm,
+    "csi": CSI,
+    "diagonal": Diagonal,
+    "dpp": KDPP,
+    "greedy": Greedy,
+    "kmeans": KMeansCentres,
+    "kmeans++": KMeansPlusPlus,
+    "leverage": LeverageScores,
+    "recursive-leverage": RecursiveLeverage,
+    "rpcholesky": RPCholesky,
+    "squeak": SQUEAK,
+    "uniform": Uniform,
+}
+
+
+def sampler_names() -> list[str]:
+    """The names that may stand for a sampler, such as ``landmarks="rpcholesky"``.
+
+    Examples
+    --------
+    >>> from gramian import sampler_names
+    >>> "rpcholesky" in sampler_names()
+    True
+    """
+    return ["auto", *_BY_NAME]
+
+
+def as_sampler(landmarks: Any, gram: Gram) -> Sampler:
+    """A sampler from a name, points, row numbers or a sampler.
+
+    "auto" stands for k-means centres where rows are dense vectors, else for randomly pivoted
+    Cholesky.
+
+    Examples
+    --------
+    >>> from gramian import Gram, as_sampler
+    >>> as_sampler("auto", Gram("linear", [[1.0], [2.0]]))
+    KMeansCentres()
+    """
+    if isinstance(landmarks, Sampler):
+        return landmarks
+    if isinstance(landmarks, str):
+        if landmarks == "auto":
+            vectors = not isinstance(gram.kernel, Precomputed)
+            sparse = _arrays.issparse(gram.rows.take([0]))
+            return KMeansCentres() if vectors and not sparse else RPCholesky()
+        if landmarks in _BY_NAME:
+            return _BY_NAME[landmarks]()
+        near = get_close_matches(landmarks.lower(), sampler_names(), n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"Unknown landmarks {landmarks!r}.{hint} The names are: {', '.join(sampler_names())}."
+        )
+    if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
+        raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
+    if np.ndim(landmarks) == 1 or getattr(landmarks, "ndim", 0) == 1:
+        return GivenIndices(landmarks)
+    if getattr(landmarks, "ndim", np.ndim(landmarks)) == 2:
+        return GivenPoints(landmarks)
+    raise TypeError(
+        "landmarks must be a name such as 'kmeans', a sampler such as RPCholesky(), points of "
+        f"shape (m, n_columns) or the numbers of m rows; got {landmarks!r}."
+    )

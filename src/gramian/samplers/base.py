@@ -29,6 +29,12 @@ class Landmarks:
     probabilities : array of float or None
         The probability with which each was drawn, where they were drawn independently and with
         replacement: Nyström weighs them by 1 / sqrt(m p). None where that would mean nothing.
+
+    Examples
+    --------
+    >>> from gramian import Nystroem
+    >>> Nystroem(n_components=2, landmarks=[0, 2]).fit([[0.0], [1.0], [3.0]]).landmarks_.indices
+    array([0, 2])
     """
 
     points: Array
@@ -47,13 +53,22 @@ class Sampler(BaseEstimator):
     """
 
     needs_target: ClassVar[bool] = False
-    grows: ClassVar[bool] = False  # whether the first m of more landmarks are those it gives for m
+    grows: ClassVar[bool] = False  # whether it implements ``grow``
+    fixed: ClassVar[bool] = False  # whether it gives the same landmarks whatever m is
 
     @abstractmethod
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
         """At most m landmarks for the rows of ``gram``; fewer where the matrix has less rank."""
+
+    def most_evaluations(self, n: int, m: int) -> int:
+        """The kernel values that ``select`` takes at most."""
+        return 2 * n * (m + 1) + m * m
+
+    def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
+        """Landmarks until the trace error of Nyström is at most ``tol``, or there are ``most``."""
+        raise NotImplementedError
 
 
 def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None) -> Landmarks:

@@ -1,63 +1,170 @@
-"""Pivoted Cholesky factors of a Gram matrix, from few of its columns."""
+"""Landmarks by pivoted Cholesky: each draw knows what the draws before it have explained."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._progress import progress
 from gramian.gram import Gram
-from gramian.samplers.base import host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
-__all__ = ["pivoted_cholesky"]
+__all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
+
+
+@dataclass(eq=False)
+class Pivoted:
+    """A partial Cholesky factor F Fᵀ ≈ K, grown pivot by pivot."""
+
+    gram: Gram
+    F: Array
+    left: np.ndarray  # the diagonal of K - F Fᵀ
+    pivots: np.ndarray
+
+    @classmethod
+    def start(cls, gram: Gram, most: int) -> Pivoted:
+        """Nothing yet; memory for ``most`` pivots."""
+        F = _arrays.empty((gram.shape[0], most), gram.diag(), gram.rows.xp.float64)
+        return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
+
+    @property
+    def factor(self) -> Array:
+        return self.F[:, : len(self.pivots)]
+
+    def residual_block(self, rows: np.ndarray) -> np.ndarray:
+        """(K - F Fᵀ)[rows, rows] on the host."""
+        known = _arrays.to_numpy(_arrays.take_rows(self.factor, rows))
+        block = np.asarray(_arrays.to_numpy(self.gram.block(rows, rows)), dtype=np.float64)
+        return block - known @ known.T
+
+    def extend(self, rows: np.ndarray, lower: np.ndarray) -> None:
+        """Add pivots; ``lower`` is the Cholesky factor of their residual block."""
+        xp = self.gram.rows.xp
+        columns = _arrays.astype(self.gram.columns(rows), xp.float64)
+        known = _arrays.take_rows(self.factor, rows)
+        columns = columns - self.factor @ xp.matrix_transpose(known)
+        # columns L⁻ᵀ, as a product with the small inverse
+        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
+        new = columns @ _arrays.like(inverse, columns)
+        used = len(self.pivots)
+        self.F[:, used : used + len(rows)] = new
+        self.pivots = np.append(self.pivots, rows)
+        self.left = np.maximum(self.left - _arrays.to_numpy(_arrays.row_norms(new)), 0.0)
+        self.left[self.pivots] = 0.0
 
 
 def pivoted_cholesky(
-    gram: Gram, rank: int, rng: np.random.Generator, *, tolerance: float = 1e-10, block: int = 64
-) -> Array:
-    """F of at most ``rank`` columns with F Fᵀ ≈ K, in float64.
+    gram: Gram,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    tol: float = 0.0,
+    greedy: bool = False,
+    rounding: float = 100.0,
+) -> Pivoted:
+    """At most m pivots, until what is left of the trace is at most ``tol`` of it.
 
-    Randomly pivoted Cholesky in blocks (Chen, Epperly, Tropp, Webber): pivots are drawn in
-    proportion to what is left of the diagonal, a block at a time, so that the work is matrix
-    products. It ends early when the trace left is below ``tolerance`` of the whole.
+    Random pivots are drawn a block at a time in proportion to the diagonal that is left, and
+    thinned by rejection so that their law is that of one draw after the other; only those accepted
+    cost a column. Ends early where what is left of each row is rounding: ``rounding`` times the
+    precision of the kernel's largest diagonal entry.
     """
-    xp = gram.rows.xp
-    n = gram.shape[0]
-    left = host_diagonal(gram)
-    enough = tolerance * left.sum()
-    F = _arrays.empty((n, min(rank, n)), gram.diag(), xp.float64)
-    used = 0
-    with progress("pivoted Cholesky", -(-F.shape[1] // block)) as step:
-        while used < F.shape[1] and left.sum() > enough:
-            size = min(block, F.shape[1] - used)
-            pivots = np.unique(rng.choice(n, size=size, p=left / left.sum()))
-            columns = _arrays.astype(gram.columns(pivots), xp.float64)
-            known = F[:, :used]
-            columns = columns - known @ xp.matrix_transpose(_arrays.take_rows(known, pivots))
-            core = _arrays.to_numpy(_arrays.take_rows(columns, pivots))
-            lower, kept = _independent(core)
-            if not len(kept):
+    m = min(m, gram.shape[0])
+    state = Pivoted.start(gram, m)
+    noise = rounding * _arrays.eps(gram.dtype) * float(state.left.max(initial=0.0))
+    enough = max(tol * float(state.left.sum()), noise)
+    with progress("pivoted Cholesky", m) as step:
+        while len(state.pivots) < m and state.left.sum() > enough:
+            room = m - len(state.pivots)
+            # Large blocks are fast; where a tolerance may end it, small ones first.
+            size = min(128, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
+            if greedy:
+                rows = np.array([int(np.argmax(state.left))])
+                lower = np.sqrt(state.left[rows])[:, None]
+            else:
+                chances = state.left / state.left.sum()
+                drawn = rng.choice(len(chances), size=size, p=chances)
+                accepted, lower = _thin(state.residual_block(drawn), state.left[drawn], rng, room)
+                rows = drawn[accepted]
+            if state.left[rows].max() <= noise:
                 break
-            # columns L⁻ᵀ, as a product with the small inverse
-            inverse = solve_triangular(lower, np.eye(len(kept)), lower=True).T
-            new = xp.take(columns, _arrays.like(kept, columns), axis=1) @ _arrays.like(
-                inverse, columns
-            )
-            F[:, used : used + len(kept)] = new
-            used += len(kept)
-            left -= _arrays.to_numpy(_arrays.row_norms(new))
-            left[pivots] = 0.0
-            np.maximum(left, 0.0, out=left)
-            step()
-    return F[:, :used]
+            state.extend(rows, lower)
+            step(len(rows))
+    return state
 
 
-def _independent(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a PSD matrix that are independent, and the Cholesky factor of their block."""
-    limit = len(core) * np.finfo(np.float64).eps * max(core.diagonal().max(), 0.0)
-    factor, order, rank, _ = dpstrf(core, tol=limit, lower=1)
-    kept = order[:rank] - 1
-    return np.tril(factor[:rank, :rank]), kept
+def _thin(
+    H: np.ndarray, offered: np.ndarray, rng: np.random.Generator, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Accept each of a block of draws with the share of its diagonal that is still left.
+
+    H is the residual block of the draws, ``offered`` its diagonal as it was drawn from. Returns the
+    accepted positions and the Cholesky factor of their block.
+    """
+    H = H.copy()
+    chances = rng.random(len(H)) * offered
+    accepted: list[int] = []
+    columns: list[np.ndarray] = []
+    for i in range(len(H)):
+        if len(accepted) < most and 0 < chances[i] < H[i, i]:
+            column = H[:, i] / np.sqrt(H[i, i])
+            H -= np.outer(column, column)
+            accepted.append(i)
+            columns.append(column)
+    if not accepted:  # rounding may refuse all: take the largest
+        i = int(np.argmax(H.diagonal()))
+        return np.array([i]), np.sqrt(np.maximum(H[[i], [i]], 1e-300))[:, None]
+    return np.array(accepted), np.tril(np.column_stack(columns)[accepted])
+
+
+class _PivotedSampler(Sampler):
+    grows = True
+    _greedy = False
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        return self.grow(gram, m, rng, 0.0)
+
+    def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
+        state = pivoted_cholesky(gram, most, rng, tol=tol, greedy=self._greedy)
+        return from_rows(gram, state.pivots)
+
+
+class RPCholesky(_PivotedSampler):
+    """Randomly pivoted Cholesky: rows drawn in proportion to what is left to explain of them.
+
+    In blocks with rejection, so that the work is matrix products: n·m kernel evaluations and those
+    of the drawn blocks, O(n·m²) operations. (Chen, Epperly, Tropp and Webber, 2022; Epperly, Tropp
+    and Webber, 2024.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, RPCholesky
+    >>> X = np.array([[0.0], [0.0], [5.0], [5.0]])
+    >>> landmarks = RPCholesky().select(Gram(RBF(1.0), X), 2, np.random.default_rng(0))
+    >>> sorted(landmarks.points.ravel().tolist())
+    [0.0, 5.0]
+    """
+
+
+class Greedy(_PivotedSampler):
+    """Greedy pivoted (incomplete) Cholesky: always the row of which most is left to explain.
+
+    n·m kernel evaluations, O(n·m²) operations, one column after the other. It likes outliers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, Greedy
+    >>> gram = Gram(RBF(1.0), [[0.0], [0.1], [1.0], [9.0]])
+    >>> Greedy().select(gram, 3, np.random.default_rng(0)).indices
+    array([0, 3, 2])
+    """
+
+    _greedy = True

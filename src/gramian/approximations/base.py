@@ -1,0 +1,125 @@
+"""Approximation: a kernel that one can afford."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gramian import _arrays, _settings
+from gramian._arrays import Array
+from gramian._estimators import KernelParameter, all_or_nothing, generator
+from gramian.factors import Factors
+from gramian.gram import Gram
+from gramian.kernels import Kernel, as_kernel
+from gramian.rows import FeatureRows, Rows, as_rows
+
+__all__ = ["Approximation"]
+
+
+class Approximation(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameter, BaseEstimator
+):
+    """Base of the approximations K̃ = Z S Zᵀ of a kernel matrix.
+
+    An approximation may stand wherever a learner takes a kernel. It is also a transformer:
+    ``transform`` gives features whose inner products are K̃.
+
+    A subclass has the parameters ``kernel`` and ``random_state`` and implements ``_fit``, which
+    learns the map from the rows and returns the number of features, and ``_features``.
+    """
+
+    kernel: Any
+    random_state: Any
+    kernel_: Kernel
+    n_components_: int
+    below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
+
+    @abstractmethod
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+        """Learn the features from the exact matrix as an oracle; returns their number."""
+
+    @abstractmethod
+    def _features(self, x: Array, out: Array | None = None) -> Array:
+        """The features of a block of rows, of shape (rows, n_components_)."""
+
+    def _work_bytes(self) -> int:
+        """What ``_features`` works on for each row, beside the block and its result."""
+        return 0
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Approximation:
+        """Learn the approximation from the rows X."""
+        rows = as_rows(X, owner=type(self).__name__, min_rows=2)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        return self.fit_rows(rows, generator(self.random_state), y)
+
+    def fit_rows(
+        self, rows: Rows, rng: np.random.Generator, y: Any = None, weights: Array | None = None
+    ) -> Approximation:
+        """``fit`` on rows that are checked already."""
+        kernel = clone(as_kernel(self.kernel))
+        rows = kernel.check_rows(rows)
+        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        self.kernel_ = kernel
+        self._dtype_single = _arrays.itemsize(rows.dtype) == 4
+        self.n_features_in_ = rows.shape[1]
+        self.n_components_ = self._n_features_out = self._fit(Gram(kernel, rows), rng, y)
+        self.nbytes_ = self.factor_rows(rows).nbytes
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The features of the rows X: their inner products are K̃."""
+        factors = self.factor(X)
+        n, r = factors.Z.shape
+        _settings.check_fits(
+            factors.nbytes,
+            f"{r} features of {n} rows",
+            "Use factor(X), which computes them when they are needed, or pass fewer rows",
+        )
+        return factors.Z.collect()
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
+        """Fit, then the features of the training rows."""
+        return self.fit(X, y).transform(X)
+
+    def factor(self, X: Any) -> Factors:
+        """K̃ of the rows X as factors, which learners and error estimates work on."""
+        return self.factor_rows(self._new_rows(X))
+
+    def factor_rows(self, rows: Rows) -> Factors:
+        """``factor`` of rows that are checked already."""
+        xp = rows.xp
+        single = self._dtype_single and rows.dtype == xp.float32
+        dtype = xp.float32 if single else xp.float64
+        work = self._work_bytes()
+        return Factors(
+            FeatureRows(rows, self._features, self.n_components_, dtype, work_bytes=work)
+        )
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """K̃(X, Y), the approximate kernel matrix; K̃(X, X) where Y is not given."""
+        Z = self.transform(X)
+        other = Z if Y is None else self.transform(Y)
+        return Z @ _arrays.namespace(Z).matrix_transpose(other)
+
+    def diag(self, X: Any) -> Array:
+        """K̃(x, x) for each row of X."""
+        factors = self.factor(X)
+        return _arrays.astype(factors.diagonal(), factors.Z.dtype)
+
+    def _new_rows(self, X: Any) -> Rows:
+        check_is_fitted(self, "n_components_")
+        if isinstance(X, Rows):
+            return X
+        rows = as_rows(X, owner=type(self).__name__)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.kernel_.check_rows(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,278 @@
+"""The Nyström approximation, with any landmarks."""
+
+from __future__ import annotations
+
+import warnings
+from math import ceil, sqrt
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpstrf
+from sklearn.utils.extmath import randomized_svd
+
+from gramian import _arrays, _settings, _tiles
+from gramian._arrays import Array
+from gramian._checks import choice, is_real, positive_integer
+from gramian.approximations.base import Approximation
+from gramian.gram import Gram
+from gramian.rows import ArrayRows, even_spans
+from gramian.samplers import Landmarks, Sampler, as_sampler
+
+__all__ = ["Nystroem"]
+
+
+class ApproximationWarning(UserWarning):
+    """An approximation that is not what was asked for."""
+
+
+class Nystroem(Approximation):
+    """K̃ = C W⁺ Cᵀ from the columns C of the kernel matrix at some landmarks.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="rbf"
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+    n_components : int or "sqrt", default=100
+        The number m of landmarks; "sqrt" is the square root of the number of rows, rounded up.
+    landmarks : str, Sampler or array, default="auto"
+        How they are chosen: see :func:`gramian.sampler_names`. "auto" takes k-means centres, or
+        randomly pivoted Cholesky where rows are no dense vectors. An array gives the landmarks
+        themselves: points of shape (m, n_columns), or the numbers of m rows.
+    rank : int, optional
+        Keep this many features, fewer than landmarks.
+    truncation : {"embedding", "core"}, default="embedding"
+        How a rank is kept: the best of that rank of C W⁺ Cᵀ, which takes one more pass over the
+        rows; or of W alone, as Drineas and Mahoney do.
+    tol : float, optional
+        Take more landmarks, beginning with n_components, until the trace error is at most this part
+        of the trace, or the memory budget ends.
+    random_state : int, Generator or None, default=None
+
+    Attributes
+    ----------
+    landmarks_ : Landmarks
+        The landmarks in use: ``points``, and ``indices`` where they are rows.
+    n_components_ : int
+        The number of features: at most the number of landmarks.
+    nbytes_ : int
+        What the features of the training rows take.
+    kernel_ : Kernel
+        The kernel in use, its parameters worked out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import RBF, Nystroem, relative_error
+    >>> X = load_digits().data / 16
+    >>> approximation = Nystroem(RBF(0.05), 200, random_state=0).fit(X)
+    >>> approximation.transform(X).shape
+    (1797, 200)
+    >>> float(relative_error(approximation, X)) < 0.01
+    True
+    """
+
+    below = True
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        n_components: Any = 100,
+        *,
+        landmarks: Any = "auto",
+        rank: int | None = None,
+        truncation: str = "embedding",
+        tol: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.rank = rank
+        self.truncation = truncation
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+        choice(self, "truncation", self.truncation, ("embedding", "core"))
+        m = self._count(gram.shape[0])
+        sampler = as_sampler(self.landmarks, gram)
+        if sampler.needs_target and y is None:
+            raise ValueError(
+                f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
+            )
+        target = None if y is None else np.asarray(_arrays.to_numpy(y))
+        if self.tol is None:
+            self._learn(gram, sampler.select(gram, m, rng, target))
+        else:
+            self._grow(gram, sampler, m, rng, target)
+        if len(self.landmarks_) < m and self.tol is None and not sampler.fixed:
+            warnings.warn(
+                f"Nystroem uses {len(self.landmarks_)} landmarks in place of {m}: the rows have no "
+                "more that differ.",
+                ApproximationWarning,
+                stacklevel=5,
+            )
+        return int(self._projection.shape[1])
+
+    def _count(self, n: int) -> int:
+        if self.n_components == "sqrt":
+            m = ceil(sqrt(n))
+        elif isinstance(self.n_components, Integral):
+            m = positive_integer(self, "n_components", self.n_components)
+        else:
+            raise ValueError(
+                "n_components of Nystroem must be a positive integer or 'sqrt'; got "
+                f"{self.n_components!r}."
+            )
+        if self.rank is not None and positive_integer(self, "rank", self.rank) > m:
+            raise ValueError(
+                f"rank={self.rank} exceeds the {m} landmarks that n_components asks for: a rank is "
+                "at most the number of landmarks."
+            )
+        if m > n:
+            warnings.warn(
+                f"n_components={m} exceeds the number of rows; {n} landmarks are used.",
+                ApproximationWarning,
+                stacklevel=6,
+            )
+        return min(m, n)
+
+    def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
+        """The matrix P with z(x) = k(x, landmarks) P."""
+        W = _core(gram, landmarks)
+        scale = np.ones(len(W))
+        if landmarks.probabilities is not None:
+            scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
+        W = scale[:, None] * W * scale
+        # Directions of W that the data's own precision cannot tell from 0 are left out.
+        cutoff = max(len(W) * np.finfo(float).eps, _arrays.eps(gram.dtype))
+        if self.rank is not None and self.truncation == "core":
+            P = _inverse_root_of_rank(W, self.rank, cutoff)
+        else:
+            P = _inverse_root(W, cutoff, gram)
+        self.landmarks_ = landmarks
+        self._prepare(gram, scale[:, None] * P)
+        if self.rank is not None and self.truncation == "embedding":
+            inner = _arrays.to_numpy(self._factors(gram).inner())
+            vectors = np.linalg.eigh(inner)[1][:, ::-1][:, : self.rank]
+            self._prepare(gram, scale[:, None] * (P @ vectors))
+
+    def _prepare(self, gram: Gram, projection: np.ndarray) -> None:
+        like = _arrays.dense(self.landmarks_.points)
+        self._projection = _arrays.like(np.ascontiguousarray(projection), like, gram.dtype)
+        self._make_tiles()
+
+    def _make_tiles(self) -> None:
+        """What depends on the landmarks alone, for blocks of them."""
+        points = self.landmarks_.points
+        self._tiles = [
+            (start, stop, self.kernel_.against(_arrays.span(points, start, stop)))
+            for start, stop in even_spans(0, points.shape[0], _tiles.TILE_COLUMNS)
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The tiles are functions, which cannot be pickled; they are made anew.
+        return {name: value for name, value in super().__getstate__().items() if name != "_tiles"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "landmarks_" in state:
+            self._make_tiles()
+
+    def _factors(self, gram: Gram) -> Any:
+        self.n_components_ = int(self._projection.shape[1])
+        return self.factor_rows(gram.rows)
+
+    def _features(self, x: Array, out: Array | None = None) -> Array:
+        total: Any = None
+        for start, stop, tile in self._tiles:
+            part = self._projection[start:stop, :]
+            values = tile(x, _tiles.scratch(x.shape[0], stop - start, part, part.dtype))
+            if total is None:
+                total = _arrays.matmul(values, part, out)
+            else:
+                total += values @ part
+        return total
+
+    def _work_bytes(self) -> int:
+        return min(len(self.landmarks_), _tiles.TILE_COLUMNS) * _arrays.itemsize(
+            self._projection.dtype
+        )
+
+    def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
+        """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
+        if not is_real(self.tol) or not 0 < self.tol < 1:
+            raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
+        n = gram.shape[0]
+        most = max(m, min(n, _settings.memory_budget() // 2 // (n * 8)))
+        while True:
+            if sampler.grows:
+                # What they leave of the diagonal is the error itself, but for rounding.
+                landmarks = sampler.grow(gram, most, rng, 0.98 * self.tol)
+            else:
+                landmarks = sampler.select(gram, m, rng, y)
+            self._learn(gram, landmarks)
+            error = self._trace_error(gram)
+            if error <= self.tol:
+                return
+            if sampler.grows or sampler.fixed or m >= most:
+                break
+            m = min(2 * m, most)
+        warnings.warn(
+            f"Nystroem reached a trace error of {error:.2g} with {len(landmarks)} landmarks, all "
+            f"that the memory budget allows; asked for was tol={self.tol:g}. Raise the budget with "
+            "gramian.set_config(memory_budget=...), or tol.",
+            ApproximationWarning,
+            stacklevel=6,
+        )
+
+    def _trace_error(self, gram: Gram) -> float:
+        explained = float(gram.rows.xp.sum(self._factors(gram).diagonal()))
+        return 1.0 - explained / gram.trace()
+
+
+def _core(gram: Gram, landmarks: Landmarks) -> np.ndarray:
+    """K of the landmarks with themselves, on the host in float64 whatever the data's dtype."""
+    if gram.kernel.is_matrix:
+        block = gram.block(landmarks.indices, landmarks.indices)
+        return np.asarray(_arrays.to_numpy(block), dtype=np.float64)
+    gram.evaluations += len(landmarks) ** 2
+    points = landmarks.points
+    points = points if _arrays.issparse(points) else _arrays.to_numpy(points)
+    return _tiles.dense(gram.kernel, ArrayRows(points.astype(np.float64)))
+
+
+def _inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:
+    """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
+    factor, order, rank, _ = dpstrf(W, tol=cutoff * max(W.diagonal().max(), 0.0), lower=1)
+    if rank == 0 or not np.isfinite(factor).all():
+        _not_psd(gram)
+    kept = order[:rank] - 1
+    lower = np.tril(factor[:rank, :rank])
+    P = np.zeros((len(W), rank))
+    P[kept] = scipy.linalg.solve_triangular(lower, np.eye(rank), lower=True).T
+    left = W.diagonal() - np.einsum("ij,ij->i", W @ P, W @ P)
+    if left.min() < -1e3 * cutoff * len(W) * abs(W.diagonal()).max():
+        _not_psd(gram)
+    return P
+
+
+def _inverse_root_of_rank(W: np.ndarray, rank: int, cutoff: float) -> np.ndarray:
+    """P with P Pᵀ = W_r⁺, from the leading eigenvectors of W."""
+    m = len(W)
+    if m > 1000 and rank < m // 5:  # far fewer than all: a randomized decomposition
+        vectors, values, _ = randomized_svd(W, rank, n_iter=4, random_state=0)
+    else:
+        values, vectors = scipy.linalg.eigh(W, subset_by_index=[max(m - rank, 0), m - 1])
+    kept = values > cutoff * values.max()
+    return vectors[:, kept] / np.sqrt(values[kept])
+
+
+def _not_psd(gram: Gram) -> None:
+    raise ValueError(
+        f"The Nyström approximation needs a positive semi-definite kernel; {gram.kernel!r} is not, "
+        "on these rows. Use a kernel such as RBF, Laplacian or Polynomial with coef0 >= 0, or an "
+        "exact learner: kernel=Exact(...)."
+    )

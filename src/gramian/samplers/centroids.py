@@ -1,0 +1,130 @@
+"""Landmarks that are centres of clusters, or rows far from each other."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian import _arrays
+from gramian._checks import positive_integer
+from gramian.gram import Gram
+from gramian.kernels import Precomputed
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+
+__all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
+
+
+class KMeansCentres(Sampler):
+    """Centres of k-means in the space of the rows, found on a subsample; no kernel evaluation.
+
+    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's.
+
+    Parameters
+    ----------
+    rows_per_centre : int, default=20
+        The subsample has this many rows for each landmark.
+    max_iter : int, default=5
+        Lloyd's steps; more hardly lower the error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, KMeansCentres
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> landmarks = KMeansCentres().select(Gram(RBF(1.0), X), 2, np.random.default_rng(0))
+    >>> sorted(landmarks.points.ravel().tolist())
+    [0.5, 10.5]
+    """
+
+    def __init__(self, rows_per_centre: int = 20, max_iter: int = 5) -> None:
+        self.rows_per_centre = rows_per_centre
+        self.max_iter = max_iter
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        from sklearn.cluster import KMeans  # takes long to import
+
+        if isinstance(gram.kernel, Precomputed):
+            raise ValueError(
+                "k-means centres need rows that are vectors; got a precomputed matrix. Use "
+                "landmarks='rpcholesky'."
+            )
+        n = gram.shape[0]
+        size = min(n, m * positive_integer(self, "rows_per_centre", self.rows_per_centre))
+        example = gram.rows.take(np.sort(rng.choice(n, size=size, replace=False)))
+        sample = example if _arrays.issparse(example) else _arrays.to_numpy(example)
+        kmeans = KMeans(
+            min(m, size),
+            init="random",
+            n_init=1,
+            max_iter=positive_integer(self, "max_iter", self.max_iter),
+            random_state=int(rng.integers(2**31)),
+        )
+        with warnings.catch_warnings():  # of clusters that coincide: they are left out below
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            labels = kmeans.fit_predict(sample)
+        centres = kmeans.cluster_centers_[np.unique(labels)]
+        return Landmarks(_arrays.like(centres, _arrays.dense(example), gram.rows.dtype))
+
+
+class KMeansPlusPlus(Sampler):
+    """k-means++ in the kernel's space: rows drawn by their squared distance from those before.
+
+    n·m kernel evaluations, one column after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, KMeansPlusPlus
+    >>> gram = Gram(RBF(1.0), [[0.0], [0.0], [5.0], [5.0]])
+    >>> landmarks = KMeansPlusPlus().select(gram, 2, np.random.default_rng(0))
+    >>> sorted(landmarks.points.ravel().tolist())
+    [0.0, 5.0]
+    """
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        return from_rows(gram, plus_plus(gram, min(m, gram.shape[0]), rng, trials=1))
+
+
+def plus_plus(
+    gram: Gram,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    weights: np.ndarray | None = None,
+    trials: int | None = None,
+) -> np.ndarray:
+    """At most k row numbers by k-means++ in the kernel's space.
+
+    Each is the best of a few rows (``trials``; by default 2 + log k) drawn in proportion to their
+    weight and squared distance from those so far. It ends early where every row coincides with one.
+    """
+    diagonal = host_diagonal(gram)
+    if weights is None:
+        weights = np.ones(len(diagonal))
+
+    def squared_distances(rows: np.ndarray) -> np.ndarray:
+        columns = _arrays.to_numpy(gram.columns(rows)).astype(np.float64)
+        return np.maximum(diagonal[:, None] + diagonal[rows] - 2.0 * columns, 0.0)
+
+    seeds = draw(rng, weights, 1)
+    closest = squared_distances(seeds)[:, 0]
+    trials = 2 + int(np.log(k)) if trials is None else trials
+    while len(seeds) < k and (weights * closest).any():
+        chances = weights * closest
+        candidates = rng.choice(len(weights), size=trials, p=chances / chances.sum())
+        distances = np.minimum(closest[:, None], squared_distances(candidates))
+        best = int(np.argmin(weights @ distances))
+        seeds, closest = np.append(seeds, candidates[best]), distances[:, best]
+    return seeds
+
+
+def draw(rng: np.random.Generator, weights: np.ndarray, k: int) -> np.ndarray:
+    """Different rows with probability in proportion to their weights."""
+    size = min(k, int(np.count_nonzero(weights)))
+    return rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())

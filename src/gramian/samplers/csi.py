@@ -1,0 +1,196 @@
+"""CSI: incomplete Cholesky whose pivots also look at the target."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gramian import _arrays, _checks
+from gramian._progress import progress
+from gramian.gram import Gram
+from gramian.rows import one_blas_thread
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+
+__all__ = ["CSI"]
+
+
+class CSI(Sampler):
+    """Greedy pivots that explain both the kernel matrix and a target: Cholesky with side
+    information (Bach and Jordan 2005, "Predictive low-rank decomposition for kernel methods").
+
+    Each step takes the row with the largest gain, (1 - mixing) times what its column takes off the
+    trace of K plus mixing times what it takes off the squared residual of y, each as a share of
+    its whole. The columns of the rows not taken are unknown; they are estimated from ``delta``
+    further columns, those of the usual incomplete Cholesky decomposition, which run ahead.
+
+    Takes n (m + delta) kernel evaluations and the diagonal, O(n (m + delta)(m + delta + t)) flops
+    for t targets, and memory for n (2 m + delta) numbers. Involves no chance.
+
+    Parameters
+    ----------
+    delta : int
+        How many columns to look ahead.
+    centred : bool
+        Whether the target is predicted with an intercept.
+    mixing : float
+        From 0, which looks at K alone, to 1, which looks at the target alone (the paper's kappa).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import CSI, Gram
+    >>> X = np.array([[3.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> y = X[:, 1]
+    >>> gram, rng = Gram("linear", X), np.random.default_rng(0)
+    >>> CSI().select(gram, 1, rng, y).indices, CSI(mixing=0.0).select(gram, 1, rng, y).indices
+    (array([2]), array([0]))
+    """
+
+    needs_target: ClassVar[bool] = True
+
+    def __init__(self, delta: int = 40, centred: bool = True, mixing: float = 0.99) -> None:
+        self.delta = delta
+        self.centred = centred
+        self.mixing = mixing
+
+    def most_evaluations(self, n: int, m: int) -> int:
+        return n * (m + self.delta + 1)
+
+    @one_blas_thread()  # between columns, BLAS's own threads would spin
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        delta = _checks.positive_integer(self, "delta", self.delta)
+        kappa = _checks.not_negative(self, "mixing", self.mixing)
+        if kappa > 1:
+            raise ValueError(f"mixing of CSI must be from 0 to 1; got {self.mixing!r}.")
+        state = _LookAhead(gram, min(m, gram.shape[0]), delta, _target(y, gram), self.centred)
+        to_explain, to_predict = state.trace, state.loss() or 1.0
+        pivots: list[int] = []
+        with progress("CSI", m) as step:
+            while len(pivots) < min(m, gram.shape[0]):
+                state.look_ahead(delta)
+                explains, predicts, open_rows = state.gains()
+                if not open_rows.any():
+                    break
+                gains = (1 - kappa) * explains / to_explain + kappa * predicts / to_predict
+                pivots.append(int(np.argmax(np.where(open_rows, gains, -np.inf))))
+                state.take(pivots[-1])
+                step()
+        return from_rows(gram, pivots or [0])  # K = 0 is explained by any row
+
+
+class _LookAhead:
+    """A Cholesky factor F of K on the columns seen: first those taken, then those ahead.
+
+    With A the columns of F ahead and a_i its rows, what the rows taken leave of column i of K is
+    A a_i, up to the part that no column seen explains; of that only the diagonal is known.
+    All that is kept per candidate is brought up to date in O(n delta) with each column.
+    """
+
+    def __init__(self, gram: Gram, m: int, delta: int, R: np.ndarray, centred: bool) -> None:
+        n = gram.shape[0]
+        self.gram, self.centred = gram, centred
+        self.unseen = host_diagonal(gram)  # the diagonal of K - F Fᵀ
+        self.trace = float(self.unseen.sum())
+        # below this, a part of the diagonal is rounding
+        self.limit = 1000 * _arrays.eps(gram.dtype) * float(self.unseen.max())
+        # and below this, relative to a bound of ||K_i||², the norm of a projected column is
+        self.norm_limit = 1e-12 * self.trace * self.unseen
+        self.F = np.empty((n, min(n, m + delta)), order="F")
+        self.Q = np.empty((n, m), order="F")  # an orthonormal basis of the columns taken
+        self.taken = self.seen = self.rank = 0
+        self.open = np.ones(n, dtype=bool)
+        self.norms = np.zeros(n)  # ||A a_i||²
+        self.projected = np.zeros(n)  # ||P A a_i||², with P the projection away from Q
+        self.R = R - R.mean(axis=0) if centred else R  # P y
+
+    @property
+    def ahead(self) -> np.ndarray:
+        return self.F[:, self.taken : self.seen]
+
+    def loss(self) -> float:
+        return float(np.sum(self.R**2))
+
+    def look_ahead(self, delta: int) -> None:
+        """See further columns, the largest of the diagonal first."""
+        while self.seen - self.taken < delta and self.unseen.max() > self.limit:
+            self._see(int(np.argmax(self.unseen)))
+
+    def gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What each row would take off the trace and off the loss, and which rows may be taken."""
+        A, e = self.ahead, self.unseen
+        s = np.einsum("ij,ij->i", A, A)
+        open_rows = self.open & (s + e > self.limit)
+        # max: rounding, as the i-th entry of A a_i alone is s_i
+        squared = np.maximum(self.norms, s * s) + e * (2 * s + e)
+        explains = squared / np.where(open_rows, s + e, 1.0)
+        # The unseen part counts in the norm only: it may not be promised to predict anything.
+        squared = np.maximum(self.projected, 0.0) + e * e
+        known = squared > self.norm_limit
+        reached = np.sum((A @ (A.T @ self.R)) ** 2, axis=1)
+        predicts = np.where(known, reached / np.where(known, squared, 1.0), 0.0)
+        return explains, predicts, open_rows
+
+    def take(self, row: int) -> None:
+        """Make this row the next pivot."""
+        if self.unseen[row] > self.limit:
+            self._see(row)  # its true column: nothing of it is unseen now
+        # A reflection of the columns ahead leaves F Fᵀ as it is. The one that turns a_row into a
+        # multiple of the first unit vector makes the first column that of the pivot.
+        A = self.ahead
+        normal = A[row].copy()
+        normal[0] += np.copysign(np.linalg.norm(normal), normal[0])
+        A -= np.outer(A @ normal, normal * (2 / (normal @ normal)))
+        column = A[:, 0]
+        self.taken += 1
+        self.open[row] = False
+        self.norms -= self._change(column, column)
+        q = self._project(column)
+        length = np.linalg.norm(q)
+        if length > 1e-10 * np.linalg.norm(column):
+            q /= length
+            self.Q[:, self.rank] = q
+            self.rank += 1
+            self.R = self.R - np.outer(q, q @ self.R)
+            self.projected -= (column * (q @ column) + self.ahead @ (self.ahead.T @ q)) ** 2
+
+    def _see(self, row: int) -> None:
+        column = np.asarray(_arrays.to_numpy(self.gram.columns([row])), dtype=float)[:, 0]
+        known = self.F[:, : self.seen]
+        column = (column - known @ known[row]) / np.sqrt(self.unseen[row])
+        self.norms += self._change(column, column)
+        self.projected += self._change(column, self._project(column))
+        self.F[:, self.seen] = column
+        self.seen += 1
+        self.unseen = np.maximum(self.unseen - column**2, 0.0)
+
+    def _change(self, c: np.ndarray, Bc: np.ndarray) -> np.ndarray:
+        """||B (A a_i + c_i c)||² - ||B A a_i||² for all i, where B is a projection."""
+        return c * (2 * (self.ahead @ (self.ahead.T @ Bc)) + c * (c @ Bc))
+
+    def _project(self, c: np.ndarray) -> np.ndarray:
+        Q = self.Q[:, : self.rank]
+        c = c - c.mean() if self.centred else c
+        c = c - Q @ (Q.T @ c)
+        return c - Q @ (Q.T @ c)  # twice, as Gram and Schmidt alone lose orthogonality
+
+
+def _target(y: Any, gram: Gram) -> np.ndarray:
+    """y as a matrix of float64 with one column per target."""
+    if y is None:
+        raise ValueError("CSI chooses rows that predict a target, so it needs y: fit(X, y).")
+    values = _arrays.to_numpy(y)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"CSI takes y as numbers; got dtype {values.dtype}. Give classes as one-hot columns."
+        )
+    values = np.asarray(values, dtype=float)
+    if values.ndim not in (1, 2) or len(values) != gram.shape[0]:
+        raise ValueError(
+            f"y must have one row for each of the {gram.shape[0]} rows; got shape {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("y has values that are NaN or infinite; CSI needs numbers.")
+    return values.reshape(len(values), -1)

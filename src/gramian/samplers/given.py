@@ -1,0 +1,87 @@
+"""Landmarks that the user gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.gram import Gram
+from gramian.kernels import Precomputed
+from gramian.rows import as_rows
+from gramian.samplers.base import Landmarks, Sampler, from_rows
+
+__all__ = ["GivenIndices", "GivenPoints"]
+
+
+class GivenIndices(Sampler):
+    """Rows with these numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, GivenIndices
+    >>> gram = Gram(RBF(1.0), [[0.0], [5.0], [7.0]])
+    >>> GivenIndices([2, 0]).select(gram, 2, np.random.default_rng(0)).points
+    array([[7.],
+           [0.]])
+    """
+
+    fixed = True
+
+    def __init__(self, indices: Any) -> None:
+        self.indices = indices
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        indices = np.asarray(_arrays.to_numpy(self.indices))
+        n = gram.shape[0]
+        if indices.dtype.kind not in "iu" or indices.ndim != 1 or not len(indices):
+            raise ValueError(
+                f"landmarks given as row numbers must be integers; got {self.indices!r}."
+            )
+        if indices.min() < 0 or indices.max() >= n:
+            raise ValueError(
+                f"landmarks given as row numbers must be from 0 to {n - 1}; got "
+                f"{indices.min()} to {indices.max()}."
+            )
+        return from_rows(gram, indices)
+
+
+class GivenPoints(Sampler):
+    """These points, which need not be rows of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, GivenPoints
+    >>> gram = Gram(RBF(1.0), [[0.0], [5.0], [7.0]])
+    >>> len(GivenPoints([[1.0], [6.0]]).select(gram, 2, np.random.default_rng(0)))
+    2
+    """
+
+    fixed = True
+
+    def __init__(self, points: Any) -> None:
+        self.points = points
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        points = as_rows(self.points, name="landmarks")
+        width = gram.rows.shape[1]
+        if isinstance(gram.kernel, Precomputed):
+            raise ValueError(
+                "With a precomputed matrix, landmarks are given as row numbers, not as points."
+            )
+        if points.shape[1] != width:
+            raise ValueError(
+                f"landmarks must have as many columns as the rows, {width}; got {points.shape[1]}."
+            )
+        collected = points.collect()
+        if _arrays.issparse(collected):
+            return Landmarks(collected.astype(np.dtype(gram.rows.dtype)))
+        example = _arrays.dense(gram.rows.take([0]))
+        return Landmarks(_arrays.like(collected, example, gram.rows.dtype))

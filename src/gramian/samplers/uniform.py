@@ -1,0 +1,136 @@
+"""Landmarks drawn independently: all alike, or by the size of diagonal entries or columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.gram import Gram
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+
+__all__ = ["ColumnNorm", "Diagonal", "Probabilities", "Uniform"]
+
+
+class Uniform(Sampler):
+    """Rows drawn with equal probability; no kernel evaluation.
+
+    Parameters
+    ----------
+    replace : bool, default=False
+        Whether a row may be drawn more than once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram, Uniform
+    >>> gram = Gram(RBF(1.0), np.arange(6.0)[:, None])
+    >>> len(Uniform().select(gram, 3, np.random.default_rng(0)))
+    3
+    """
+
+    def __init__(self, replace: bool = False) -> None:
+        self.replace = replace
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        n = gram.shape[0]
+        if self.replace:
+            return from_rows(gram, rng.integers(n, size=m), np.full(m, 1.0 / n))
+        return from_rows(gram, np.sort(rng.choice(n, size=min(m, n), replace=False)))
+
+
+class _Weighted(Sampler):
+    """Rows drawn with replacement, in proportion to a weight."""
+
+    def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
+        raise NotImplementedError
+
+    def select(
+        self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
+    ) -> Landmarks:
+        weights = self._weights(gram, m, rng)
+        total = float(weights.sum())
+        if total <= 0:  # a matrix of zeros: any rows will do
+            weights, total = np.ones(len(weights)), float(len(weights))
+        chances = weights / total
+        drawn = rng.choice(len(chances), size=m, p=chances)
+        return from_rows(gram, drawn, chances[drawn])
+
+
+class Diagonal(_Weighted):
+    """Rows drawn with probability K_ii² / Σ K_jj², with replacement (Drineas and Mahoney, 2005).
+
+    For a kernel with a constant diagonal, such as RBF, this is uniform sampling with replacement.
+    n kernel evaluations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Diagonal, Gram, Linear
+    >>> gram = Gram(Linear(), [[0.0], [0.0], [3.0]])
+    >>> Diagonal().select(gram, 2, np.random.default_rng(0)).indices
+    array([2, 2])
+    """
+
+    def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
+        return host_diagonal(gram) ** 2
+
+
+class ColumnNorm(_Weighted):
+    """Rows drawn in proportion to the squared norm of their column of K, with replacement.
+
+    The norms are estimated from m rows of K drawn at random: n·m kernel evaluations. All norms
+    exactly would take n².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import ColumnNorm, Gram, RBF
+    >>> gram = Gram(RBF(1.0), np.arange(6.0)[:, None])
+    >>> len(ColumnNorm().select(gram, 3, np.random.default_rng(0)))
+    3
+    """
+
+    def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
+        n = gram.shape[0]
+        some = np.sort(rng.choice(n, size=min(m, n), replace=False))
+        columns = _arrays.to_numpy(gram.columns(some)).astype(np.float64)
+        return np.einsum("ij,ij->i", columns, columns)
+
+
+class Probabilities(_Weighted):
+    """Rows drawn with given probabilities, with replacement.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n,)
+        One for each row; they sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Gram, Probabilities, RBF
+    >>> gram = Gram(RBF(1.0), np.arange(4.0)[:, None])
+    >>> Probabilities([0, 0, 1, 0]).select(gram, 2, np.random.default_rng(0)).indices
+    array([2, 2])
+    """
+
+    def __init__(self, probabilities: Any) -> None:
+        self.probabilities = probabilities
+
+    def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
+        p = np.asarray(_arrays.to_numpy(self.probabilities), dtype=np.float64)
+        if p.shape != (gram.shape[0],):
+            raise ValueError(
+                f"probabilities must have one number for each of the {gram.shape[0]} rows; got "
+                f"shape {p.shape}."
+            )
+        if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                "probabilities must not be negative and must sum to 1; they sum to "
+                f"{p.sum():.6g}, the smallest is {p.min():.3g}. Divide them by their sum."
+            )
+        return p

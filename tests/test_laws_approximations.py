@@ -1,0 +1,52 @@
+"""The shipped laws, over the exported samplers and approximations."""
+
+import inspect
+
+import pytest
+
+import gramian
+from gramian import RBF, Matern, Nystroem, Polynomial, Sampler, sampler_names
+from gramian.approximations import Approximation
+from gramian.testing import LIBRARIES, check_approximation, check_sampler, example
+
+CLASSES = [getattr(gramian, name) for name in gramian.__all__]
+CLASSES = [cls for cls in CLASSES if inspect.isclass(cls)]
+SAMPLERS = [example(cls) for cls in CLASSES if issubclass(cls, Sampler) and cls is not Sampler]
+GIVEN = (gramian.GivenIndices, gramian.GivenPoints, gramian.Probabilities)  # for certain rows only
+FREE = [sampler for sampler in SAMPLERS if not isinstance(sampler, GIVEN)]
+FREE += [gramian.Uniform(replace=True)]
+APPROXIMATIONS = [
+    example(cls) for cls in CLASSES if issubclass(cls, Approximation) and cls is not Approximation
+]
+APPROXIMATIONS += [Nystroem(RBF(0.1), 30, landmarks=name) for name in sampler_names()]
+APPROXIMATIONS += [
+    Nystroem(Matern("median"), "sqrt", landmarks="uniform"),
+    Nystroem(Polynomial(2, 0.1), 40),
+    Nystroem(RBF(0.1), 30, rank=10, landmarks="rpcholesky"),
+    Nystroem(RBF(0.1), 30, rank=10, truncation="core", landmarks="uniform"),
+    Nystroem(RBF(0.1), 5, tol=0.05),
+]
+
+
+@pytest.mark.parametrize("sampler", FREE, ids=repr)
+def test_sampler(sampler):
+    check_sampler(sampler)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: type(s).__name__)
+def test_sampler_on_other_arrays(sampler, library):
+    pytest.importorskip(library)
+    check_sampler(sampler, library=library)
+
+
+@pytest.mark.parametrize("approximation", APPROXIMATIONS, ids=repr)
+def test_approximation(approximation):
+    check_approximation(approximation)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("approximation", APPROXIMATIONS, ids=repr)
+def test_approximation_on_other_arrays(approximation, library):
+    pytest.importorskip(library)
+    check_approximation(approximation, library=library)

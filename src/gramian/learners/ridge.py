@@ -84,7 +84,7 @@ class _RidgeSolver(KernelLearner):
         xp, n = gram.rows.xp, gram.shape[0]
         room = _settings.memory_budget() // 4 // (8 * n)
         rank = max(min(int(10 * n**0.5), 2000, room), 1)
-        F = pivoted_cholesky(gram, rank, rng, tol=1e-10).factor
+        F = pivoted_cholesky(gram, rank, rng, tol=1e-10, dtype=xp.float64).factor
         Q, eigenvalues = _linalg.orthonormal_columns(F if root is None else F * root)
         shift = _arrays.like(alphas, B)
         # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ

@@ -23,9 +23,9 @@ class KMeansCentres(Sampler):
 
     Parameters
     ----------
-    rows_per_centre : int, default=20
+    rows_per_centre : int, default=15
         The subsample has this many rows for each landmark.
-    max_iter : int, default=5
+    max_iter : int, default=4
         Lloyd's steps; more hardly lower the error.
 
     Examples
@@ -38,7 +38,7 @@ class KMeansCentres(Sampler):
     [0.5, 10.5]
     """
 
-    def __init__(self, rows_per_centre: int = 20, max_iter: int = 5) -> None:
+    def __init__(self, rows_per_centre: int = 15, max_iter: int = 4) -> None:
         self.rows_per_centre = rows_per_centre
         self.max_iter = max_iter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -11,6 +12,7 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian._progress import progress
 from gramian.gram import Gram
+from gramian.rows import one_blas_thread
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
@@ -26,9 +28,9 @@ class Pivoted:
     pivots: np.ndarray
 
     @classmethod
-    def start(cls, gram: Gram, most: int) -> Pivoted:
+    def start(cls, gram: Gram, most: int, dtype: Any) -> Pivoted:
         """Nothing yet; memory for ``most`` pivots."""
-        F = _arrays.empty((gram.shape[0], most), gram.diag(), gram.rows.xp.float64)
+        F = _arrays.empty((gram.shape[0], most), gram.diag(), dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
@@ -37,26 +39,45 @@ class Pivoted:
 
     def residual_block(self, rows: np.ndarray) -> np.ndarray:
         """(K - F Fᵀ)[rows, rows] on the host."""
-        known = _arrays.to_numpy(_arrays.take_rows(self.factor, rows))
+        known = _arrays.to_numpy(_arrays.take_rows(self.factor, rows)).astype(np.float64)
         block = np.asarray(_arrays.to_numpy(self.gram.block(rows, rows)), dtype=np.float64)
         return block - known @ known.T
 
     def extend(self, rows: np.ndarray, lower: np.ndarray) -> None:
         """Add pivots; ``lower`` is the Cholesky factor of their residual block."""
-        xp = self.gram.rows.xp
-        columns = _arrays.astype(self.gram.columns(rows), xp.float64)
-        known = _arrays.take_rows(self.factor, rows)
-        columns = columns - self.factor @ xp.matrix_transpose(known)
-        # columns L⁻ᵀ, as a product with the small inverse
+        gram, used = self.gram, len(self.pivots)
+        xp, dtype = gram.rows.xp, self.F.dtype
+        known = xp.matrix_transpose(_arrays.take_rows(self.factor, rows))
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
-        new = columns @ _arrays.like(inverse, columns)
-        used = len(self.pivots)
+        inverse = _arrays.like(np.ascontiguousarray(inverse), known, dtype)
+        tile = gram.kernel.against(gram.points.take(rows))
+
+        def fill(x: Array, f: Array, out: Array) -> Array:
+            """(K - F Fᵀ)[block, rows] L⁻ᵀ, while the block is in cache."""
+            values = _arrays.astype(tile(x), dtype)
+            if used:
+                values -= f @ known
+            return _arrays.matmul(values, inverse, out)
+
+        work = (used + 2 * len(rows)) * _arrays.itemsize(dtype)
+        new = gram.rows.map(
+            fill,
+            self.factor,
+            width=len(rows),
+            dtype=dtype,
+            row_bytes=work,
+            serial=gram.kernel.serial,
+            label="pivoted Cholesky",
+        )
+        gram.evaluations += gram.shape[0] * len(rows)
         self.F[:, used : used + len(rows)] = new
         self.pivots = np.append(self.pivots, rows)
-        self.left = np.maximum(self.left - _arrays.to_numpy(_arrays.row_norms(new)), 0.0)
+        explained = _arrays.to_numpy(_arrays.row_norms(new)).astype(np.float64)
+        self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
 
 
+@one_blas_thread()
 def pivoted_cholesky(
     gram: Gram,
     m: int,
@@ -65,16 +86,18 @@ def pivoted_cholesky(
     tol: float = 0.0,
     greedy: bool = False,
     rounding: float = 100.0,
+    dtype: Any = None,
 ) -> Pivoted:
     """At most m pivots, until what is left of the trace is at most ``tol`` of it.
 
     Random pivots are drawn a block at a time in proportion to the diagonal that is left, and
     thinned by rejection so that their law is that of one draw after the other; only those accepted
     cost a column. Ends early where what is left of each row is rounding: ``rounding`` times the
-    precision of the kernel's largest diagonal entry.
+    precision of the kernel's largest diagonal entry. The factor is of the kernel's dtype, if not
+    told else.
     """
     m = min(m, gram.shape[0])
-    state = Pivoted.start(gram, m)
+    state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
     noise = rounding * _arrays.eps(gram.dtype) * float(state.left.max(initial=0.0))
     enough = max(tol * float(state.left.sum()), noise)
     with progress("pivoted Cholesky", m) as step:

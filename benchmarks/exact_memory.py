@@ -81,11 +81,9 @@ def main(full: bool = False) -> None:
         rows.append(line("scikit-learn KernelRidge", scikit_learn_ridge, ROWS))
     print(f"Exact fits in float64, RBF with gamma {GAMMA:g}, each in a fresh process.")
     print("Growth: highest resident memory during the fit less that before it, in MB, from samples")
-    print(
-        "every 5 ms and from the kernel's own count (ru_maxrss). Matrix: n x n in float64, in MB."
-    )
+    print("every 5 ms and from the kernel's own count (VmHWM). Matrix: n x n in float64, in MB.")
     print("Ratio: matrix / the larger growth.\n")
-    header = ["fit", "rows", "seconds", "sampled", "ru_maxrss", "matrix", "ratio", "data"]
+    header = ["fit", "rows", "seconds", "sampled", "VmHWM", "matrix", "ratio", "data"]
     print(table(header, rows))
     if any(row[2] == "-" for row in rows if row[0].startswith("gramian")):
         sys.exit("A fit of gramian failed.")

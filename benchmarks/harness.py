@@ -69,7 +69,7 @@ class Growth:
 
     seconds: float
     sampled: int  # the largest of samples every 5 ms
-    counted: int  # from ru_maxrss
+    counted: int  # the kernel's own high-water mark
     remark: str  # what the call returned
 
     @property
@@ -101,7 +101,7 @@ def measure_growth(prepare: Callable[..., Callable[[], str]], *arguments: Any) -
 
 
 def _measure_here(call: Callable[[], str]) -> Growth:
-    # The kernel's high-water mark starts anew, so that ru_maxrss leaves out the preparation. Where
+    # The kernel's high-water mark starts anew, so that it leaves out the preparation. Where
     # the system does not offer that, ``counted`` is an upper bound.
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
@@ -122,8 +122,16 @@ def _measure_here(call: Callable[[], str]) -> Growth:
         seconds = time.perf_counter() - start
         done.set()
         watcher.join()
-    highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    highest = _highest()
     return Growth(seconds, max(peak, _resident()) - before, highest - before, remark)
+
+
+def _highest() -> int:
+    """The high-water mark since it was reset; unlike ru_maxrss, not inherited from the parent."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _resident() -> int:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import sklearn.kernel_approximation
-from sklearn.datasets import make_blobs
 
 import gramian
 from benchmarks.harness import command_line, interleaved, measure_growth, table
@@ -20,11 +19,7 @@ DTYPES = ("float32", "float64")
 
 
 def rows(name: str, dtype: str) -> np.ndarray:
-    try:
-        X = datasets.load(name).X
-    except OSError:  # neither in the folder nor to be downloaded
-        n, d = {"mnist": (60_000, 784), "covtype": (581_012, 54)}[name]
-        X = make_blobs(n, d, centers=50, cluster_std=3.0, random_state=0)[0]
+    X = datasets.load(name).X
     if name == "mnist":
         return np.asarray(X.reshape(len(X), -1) / X.max(), dtype=dtype)
     return datasets.scaled(X, dtype)
@@ -100,9 +95,7 @@ def main(full: bool = False) -> None:
                 own = measure_growth(our_memory, name, dtype, gamma, fewer, "auto").counted
                 row = [f"{reached:.4f}", f"{target:.4f}", f"{a:.2f}", f"{b:.2f}", f"{b / a:.2f}"]
                 equal_error.append([name, dtype, fewer, m, *row, f"{own / memory[1]:.2f}"])
-    print(
-        "Fit and transform of all rows. Seconds: medians of", repeats, "interleaved runs. Memory:"
-    )
+    print(f"Fit and transform of all rows. Seconds: medians of {repeats} interleaved runs. Memory:")
     print("growth of resident memory in MB, in fresh processes, the features included.\n")
     print("Equal number of landmarks m, uniform on both sides:\n")
     header = ["data", "dtype", "m", "gramian s", "scikit-learn s", "ratio", "gramian MB"]

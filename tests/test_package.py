@@ -17,6 +17,7 @@ LAYERS = [
     ["_checks"],
     ["_settings"],
     ["_arrays", "_progress"],
+    ["_threads"],
     ["rows"],
     ["_tiles", "kernels._pairings"],
     ["kernels"],

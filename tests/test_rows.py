@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_info
 import gramian
 from gramian import RBF, ArrayRows, Gram, MemoryBudgetError, config_context, get_config, set_config
 from gramian._settings import format_bytes, free_memory, memory_budget, n_threads, parse_bytes
-from gramian.rows import even_spans, one_blas_thread
+from gramian._threads import one_blas_thread
+from gramian.rows import even_spans
 
 
 @given(start=st.integers(0, 50), n=st.integers(0, 500), most=st.integers(1, 80))

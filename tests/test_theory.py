@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gramian
 from gramian import RBF, Gram, Laplacian, Linear, MemoryBudgetError, Sigmoid, theory
-from gramian.rows import one_blas_thread
+from gramian._threads import one_blas_thread
 from gramian.theory import (
     approximate_product,
     columns_needed,

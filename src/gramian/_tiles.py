@@ -14,7 +14,8 @@ import numpy as np
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
-from gramian.rows import Rows, even_spans, one_blas_thread
+from gramian._threads import one_blas_thread
+from gramian.rows import Rows, even_spans
 
 if TYPE_CHECKING:
     from gramian.kernels.base import Kernel

@@ -12,10 +12,11 @@ from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice
 from gramian._estimators import generator
+from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation
 from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.rows import ArrayRows, Rows, one_blas_thread
+from gramian.rows import ArrayRows, Rows
 
 __all__ = ["ErrorEstimate", "relative_error"]
 

@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import is_real, positive, positive_integer
+from gramian._threads import one_blas_thread
 from gramian.gram import Gram
 from gramian.kernels import Kernel, Precomputed
-from gramian.rows import one_blas_thread
 from gramian.samplers.pivoted import pivoted_cholesky
 
 __all__ = [
@@ -127,7 +127,7 @@ def _hutchinson(
     xp, n = gram.rows.xp, gram.shape[0]
     room = _settings.memory_budget() // 4 // (8 * n)
     rank = max(min(int(10 * n**0.5), 2000, room), 1)
-    F = pivoted_cholesky(gram, rank, rng, tol=1e-10).factor
+    F = pivoted_cholesky(gram, rank, rng, tol=1e-10, dtype=gram.rows.xp.float64).factor
     # Q diag(known) Qᵀ stands for K (K + γI)⁻¹: its trace is known, only the rest is sampled.
     Q, eigenvalues = _linalg.orthonormal_columns(F)
     known = eigenvalues / (eigenvalues + ridge)

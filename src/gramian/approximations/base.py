@@ -65,7 +65,7 @@ class Approximation(
         rows = kernel.check_rows(rows)
         kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
-        self._dtype_single = _arrays.itemsize(rows.dtype) == 4
+        self._single = _arrays.itemsize(rows.dtype) == 4
         self.n_features_in_ = rows.shape[1]
         self.n_components_ = self._n_features_out = self._fit(Gram(kernel, rows), rng, y)
         self.nbytes_ = self.factor_rows(rows).nbytes
@@ -92,9 +92,8 @@ class Approximation(
 
     def factor_rows(self, rows: Rows) -> Factors:
         """``factor`` of rows that are checked already."""
-        xp = rows.xp
-        single = self._dtype_single and rows.dtype == xp.float32
-        dtype = xp.float32 if single else xp.float64
+        # Features are of the dtype of the rows that they were learned from.
+        dtype = rows.xp.float32 if self._single else rows.xp.float64
         work = self._work_bytes()
         return Factors(
             FeatureRows(rows, self._features, self.n_components_, dtype, work_bytes=work)

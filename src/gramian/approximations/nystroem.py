@@ -167,14 +167,15 @@ class Nystroem(Approximation):
     def _make_tiles(self) -> None:
         """What depends on the landmarks alone, for blocks of them."""
         points = self.landmarks_.points
-        self._tiles = [
+        self._landmark_tiles = [
             (start, stop, self.kernel_.against(_arrays.span(points, start, stop)))
             for start, stop in even_spans(0, points.shape[0], _tiles.TILE_COLUMNS)
         ]
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; they are made anew.
-        return {name: value for name, value in super().__getstate__().items() if name != "_tiles"}
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_landmark_tiles"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -187,7 +188,8 @@ class Nystroem(Approximation):
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         total: Any = None
-        for start, stop, tile in self._tiles:
+        x = _arrays.astype(x, self._projection.dtype)
+        for start, stop, tile in self._landmark_tiles:
             part = self._projection[start:stop, :]
             values = tile(x, _tiles.scratch(x.shape[0], stop - start, part, part.dtype))
             if total is None:

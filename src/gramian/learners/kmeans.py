@@ -14,13 +14,14 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
+from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, Linear
 from gramian.learners._lloyd import Run, on_factors, on_matrix
 from gramian.learners.base import KernelLearner, NewRows, as_weights, example
-from gramian.rows import ArrayRows, Rows, as_rows, one_blas_thread
+from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.samplers.centroids import draw, plus_plus
 
 __all__ = ["KernelKMeans"]
@@ -31,13 +32,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     A cluster's centre is the mean of its rows' images; distances to it need only the kernel:
     k(x, x) - 2/|C| Σ k(x, x_s) + 1/|C|² ΣΣ k(x_s, x_t). All restarts advance together, so that they
-    share each pass over the kernel matrix. The matrix is kept while it is small; beyond (some six
-    thousand rows) it is computed anew in each pass, tile by tile.
+    share each pass over the kernel matrix, or over the features of an approximation of it.
+
+    The exact matrix is used while it is small (some six thousand rows). Beyond, a bare kernel
+    stands for its Nyström approximation with √n landmarks (Calandriello and Rosasco, 2018).
+    ``Exact(kernel)`` asks for the exact matrix at any size; it is then computed anew in each pass.
 
     Parameters
     ----------
     n_clusters : int, default=8
-    kernel : str, Kernel or callable, default="rbf"
+    kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
         Clusters that wind around each other need a kernel that sees near rows only, such as
         ``RBF(("percentile", 10))``.
@@ -64,8 +68,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_iter_ : int
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
-    points_ : Rows
-        The training rows, of which the centres are means.
+    approximation_ : Approximation or None
+        The approximation in use; ``inertia_`` and ``transform`` are then in its terms.
+    points_ : Rows or None
+        The training rows, of which the centres are means, where K is exact.
 
     Examples
     --------

@@ -16,13 +16,14 @@ from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
+from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import RBF, Kernel
 from gramian.learners.base import KernelLearner
 from gramian.learners.ridge import KernelRidge
-from gramian.rows import Rows, one_blas_thread
+from gramian.rows import Rows
 
 __all__ = ["KernelPCA"]
 
@@ -42,17 +43,19 @@ def _has_pre_images(pca: KernelPCA) -> bool:
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner):
     """Principal components in the space of a kernel.
 
-    The kernel matrix is centred. A small one is decomposed whole; otherwise it is never stored, and
-    the leading components come from a block Krylov method on products with it.
+    The kernel matrix is centred. It is used exactly while it is small (some six thousand rows).
+    Beyond, a bare kernel stands for its Nyström approximation with √n·log n landmarks, or ten for
+    each component if those are more. ``Exact(kernel)`` asks for the exact matrix at any size; it is
+    then not stored, and the leading components come from a block Krylov method.
 
     Parameters
     ----------
     n_components : int or None, default=2
         None: all components with an eigenvalue above 0, which needs the whole matrix.
-    kernel : str, Kernel or callable, default="rbf"
+    kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        Decompose the matrix, or iterate without storing it.
+        For the exact matrix, which the latter two ask for: decompose it, or iterate.
     tol : float, default=1e-9
         The iteration stops when each residual is at most this part of the largest eigenvalue.
     max_iter : int, default=50
@@ -73,8 +76,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         The part of the trace of the centred matrix that each component holds.
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
-    points_ : Rows
-        The training rows, which ``transform`` needs.
+    approximation_ : Approximation or None
+        The approximation in use.
+    points_ : Rows or None
+        The training rows, which ``transform`` needs where K is exact.
     n_iter_ : int
         Passes over the kernel matrix; 1 where it was decomposed whole.
 

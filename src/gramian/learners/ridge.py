@@ -17,12 +17,12 @@ from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
+from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, Training, as_targets, missing_target
-from gramian.rows import one_blas_thread
 from gramian.samplers.pivoted import pivoted_cholesky
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
@@ -152,17 +152,20 @@ class _RidgeSolver(KernelLearner):
 class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
     """Kernel ridge regression: least squares in the space of the kernel, with a penalty.
 
-    While the kernel matrix is small it is factorised. Beyond (some six thousand rows) it is never
-    stored: the system is solved by conjugate gradients with a pivoted Cholesky preconditioner.
+    While the kernel matrix is small (some six thousand rows) it is factorised. Beyond, a bare
+    kernel stands for its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` asks for
+    the exact solution at any size: by conjugate gradients with a pivoted Cholesky preconditioner,
+    with a matrix that is never stored.
 
     Parameters
     ----------
     alpha : float or array of shape (n_targets,), default=1.0
         The penalty, positive; one number, or one for each target.
-    kernel : str, Kernel or callable, default="rbf"
+    kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        Factorise the matrix, or iterate without storing it.
+        For the exact matrix, which the latter two ask for: factorise it, or iterate without storing
+        it.
     tol : float, default=1e-6
         The relative residual at which the iteration stops.
     max_iter : int, default=500
@@ -172,11 +175,15 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, n_targets)
-        The coefficients a of f(x) = Σ k(x, x_i) a_i.
+        The coefficients a of f(x) = Σ k(x, x_i) a_i, where K is exact.
+    coef_ : array of shape (r,) or (r, n_targets)
+        The coefficients of the r features, where K is approximated.
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
-    points_ : Rows
-        The training rows, which predictions need.
+    approximation_ : Approximation or None
+        The approximation in use.
+    points_ : Rows or None
+        The training rows, which predictions need where K is exact.
     n_iter_ : int
         Iterations taken; 1 where the matrix was factorised.
 
@@ -222,8 +229,9 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
     ----------
     classes_ : array
         The class labels, sorted.
-    dual_coef_ : array of shape (n, 1) or (n, n_classes)
-    kernel_, points_, n_iter_
+    dual_coef_ or coef_ : array
+        As in :class:`KernelRidge`, with one column for each class, or one for two classes.
+    kernel_, approximation_, points_, n_iter_
         As in :class:`KernelRidge`.
 
     Examples

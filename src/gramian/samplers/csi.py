@@ -8,8 +8,8 @@ import numpy as np
 
 from gramian import _arrays, _checks
 from gramian._progress import progress
+from gramian._threads import one_blas_thread
 from gramian.gram import Gram
-from gramian.rows import one_blas_thread
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["CSI"]

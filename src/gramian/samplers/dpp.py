@@ -9,8 +9,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from gramian import _arrays, _checks
 from gramian._arrays import Array
+from gramian._threads import one_blas_thread
 from gramian.gram import Gram
-from gramian.rows import one_blas_thread
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 from gramian.samplers.pivoted import pivoted_cholesky
 

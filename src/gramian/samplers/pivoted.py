@@ -11,8 +11,8 @@ from scipy.linalg import solve_triangular
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._progress import progress
+from gramian._threads import one_blas_thread
 from gramian.gram import Gram
-from gramian.rows import one_blas_thread
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]

@@ -1,0 +1,77 @@
+"""Blocks in threads: results in order, and BLAS held to one thread for each."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from gramian._progress import progress
+
+
+def in_order(
+    function: Callable[[Any], Any], items: Sequence[Any], workers: int, label: str
+) -> Iterator[Any]:
+    """Results of ``function`` over the items on worker threads, in the order of the items."""
+    workers = min(workers, len(items))
+    with progress(label, len(items)) as step:
+        if workers <= 1:
+            for item in items:
+                yield function(item)
+                step()
+            return
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            pending: deque[Any] = deque()
+            try:
+                for item in items:
+                    pending.append(pool.submit(function, item))
+                    if len(pending) > 2 * workers:  # what has not been taken up stays bounded
+                        yield pending.popleft().result()
+                        step()
+                while pending:
+                    yield pending.popleft().result()
+                    step()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread per caller while any thread of the process is inside.
+
+    The limit belongs to the whole process, so the first to come sets it and the last to leave lifts
+    it; nested or simultaneous fits would otherwise restore each other's limit.
+    """
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_limit.restore_original_limits()
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _blas_controller() -> ThreadpoolController:
+    global _controller
+    if _controller is None:  # looking up the loaded libraries takes milliseconds: once is enough
+        _controller = ThreadpoolController()
+    return _controller

@@ -29,15 +29,15 @@ from threadpoolctl import threadpool_limits
 import gramian
 
 PICTURE = Path(__file__).resolve().parents[1] / "out" / "demo.png"
-N = 10_000  # training rows of the large regression: its kernel matrix is never stored
+N = 10_000  # training rows of the large regression: enough that Nyström stands for the kernel
 BLUE, ORANGE = "#0072B2", "#D55E00"  # the colours suit the colour-blind (Okabe and Ito; Tol)
 TEN = ["#332288", "#88CCEE", "#44AA99", "#117733", "#999933",
        "#DDCC77", "#CC6677", "#882255", "#AA4499", "#999999"]  # fmt: skip
 CAPTION = f"""\
 KMeans and Ridge are scikit-learn's, KernelKMeans and KernelRidge gramian's. The kernel is RBF \
 with the default rule gamma="scale", not tuned. ARI: adjusted Rand index with the truth. R²: on \
-held-out rows. Seconds and peak memory are of one fit; the kernel matrix of {N:,} rows alone \
-would take {8 * N**2 / 1e6:.0f} MB.
+held-out rows. Seconds and peak memory are of one fit. Of {N:,} rows the kernel matrix alone would \
+take {8 * N**2 / 1e6:.0f} MB: there the kernel stands for its Nyström approximation.
 """
 NEXT = """Try another kernel next, such as gramian.KernelKMeans(10, kernel="chi2"); to list them:
 python -c "import gramian; print(gramian.kernel_names())"

@@ -52,7 +52,7 @@ def relative(K, approximate):
     [
         Nystroem(n_components=10, landmarks="rpcholesky"),
         Nystroem(n_components="sqrt"),
-        KernelRidge(0.01, kernel=Nystroem(n_components=30)),
+        KernelRidge(0.01, kernel=Nystroem(n_components=12)),
         KernelRidgeClassifier(kernel=Nystroem(n_components="sqrt")),
         KernelPCA(kernel=Nystroem(n_components="sqrt")),
     ],

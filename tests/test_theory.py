@@ -100,7 +100,7 @@ class TestLeverage:
         assert value == pytest.approx(exact, abs=1e-5)
 
     def test_estimate_warns_where_the_iteration_ends_early(self, rows, monkeypatch):
-        monkeypatch.setattr(theory, "CG_ITERATIONS", 1)
+        monkeypatch.setattr(theory.landmarks, "CG_ITERATIONS", 1)
         with (
             gramian.config_context(memory_budget="400 kB"),
             pytest.warns(ConvergenceWarning, match="too large"),

@@ -85,14 +85,20 @@ class Factors:
         projected = self.rmatmul(V)
         return self.features_matmul(projected if self.core is None else self.core @ projected)
 
-    def inner(self, weights: Array | None = None) -> Array:
-        """Zᵀ Z, or Zᵀ diag(weights) Z, in float64."""
+    def inner(self) -> Array:
+        """Zᵀ Z, in float64."""
         xp = self.Z.xp
-        aligned = () if weights is None else (weights,)
+        return self.Z.sum(lambda z: xp.matrix_transpose(z) @ z, label="features")
 
-        def part(z: Array, *w: Array) -> Array:
-            scaled = z * _arrays.astype(w[0], z.dtype)[:, None] if w else z
-            return xp.matrix_transpose(scaled) @ z
+    def normal_equations(self, V: Array, weights: Array | None = None) -> tuple[Array, Array]:
+        """Zᵀ W Z and Zᵀ W V with W = diag(weights), in float64 and one pass."""
+        xp, dtype = self.Z.xp, self.Z.dtype
+        aligned = (V,) if weights is None else (V, weights)
+
+        def part(z: Array, v: Array, *w: Array) -> tuple[Array, Array]:
+            scaled = z * _arrays.astype(w[0], dtype)[:, None] if w else z
+            turned = xp.matrix_transpose(scaled)
+            return turned @ z, turned @ _arrays.astype(v, dtype)
 
         return self.Z.sum(part, *aligned, label="features")
 

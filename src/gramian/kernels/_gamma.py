@@ -87,8 +87,11 @@ class DistanceKernel(GammaKernel):
     squared distance, 1 / σ in kernels of the distance; the percentile rule uses 1 / σ² and 1 / σ.
     """
 
-    bandwidth: Any
     squared: ClassVar[bool] = True  # whether gamma multiplies the squared distance
+
+    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+        self.gamma = gamma
+        self.bandwidth = bandwidth
 
     def _given(self) -> float | None:
         if self.bandwidth is None:

@@ -34,7 +34,17 @@ class EuclideanKernel(DistanceKernel):
         return np.sqrt(_pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
 
 
-class RBF(EuclideanKernel):
+class ExponentialDecay(DistanceKernel):
+    """exp(-gamma * the pairing)."""
+
+    def _scale(self) -> float:
+        return -self._gamma
+
+    def _profile(self, u: Array) -> Array:
+        return _arrays.inplace("exp", u)
+
+
+class RBF(ExponentialDecay, EuclideanKernel):
     """exp(-gamma ||x - y||²), the Gaussian kernel.
 
     Parameters
@@ -55,18 +65,8 @@ class RBF(EuclideanKernel):
     0.125
     """
 
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
 
-    def _scale(self) -> float:
-        return -self._gamma
-
-    def _profile(self, u: Array) -> Array:
-        return _arrays.inplace("exp", u)
-
-
-class Laplacian(DistanceKernel):
+class Laplacian(ExponentialDecay):
     """exp(-gamma ||x - y||₁), with the L1 distance.
 
     Parameters
@@ -86,16 +86,6 @@ class Laplacian(DistanceKernel):
 
     pairing = staticmethod(_pairings.cityblock)
     squared = False
-
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
-
-    def _scale(self) -> float:
-        return -self._gamma
-
-    def _profile(self, u: Array) -> Array:
-        return _arrays.inplace("exp", u)
 
     def _distances(self, sample: Any) -> np.ndarray:
         return _pairings.cityblock(sample, 1.0, 0.0)(sample)
@@ -124,10 +114,6 @@ class Exponential(EuclideanKernel):
 
     squared = False
     tolerance = EuclideanKernel.tolerance**2  # the root turns an error of e near 0 into sqrt(e)
-
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
 
     def _scale(self) -> float:
         return self._gamma**2
@@ -245,10 +231,6 @@ class Cauchy(EuclideanKernel):
     array([[0.2]])
     """
 
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
-
     def _scale(self) -> float:
         return self._gamma
 
@@ -257,7 +239,7 @@ class Cauchy(EuclideanKernel):
         return _arrays.inplace("reciprocal", u)
 
 
-class Chi2(DistanceKernel):
+class Chi2(ExponentialDecay):
     """exp(-gamma Σ (x - y)² / (x + y)), for histograms: rows without negative numbers.
 
     Parameters
@@ -280,16 +262,6 @@ class Chi2(DistanceKernel):
     takes_negative = False
     squared = False
     default_rule = "mean"
-
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
-
-    def _scale(self) -> float:
-        return -self._gamma
-
-    def _profile(self, u: Array) -> Array:
-        return _arrays.inplace("exp", u)
 
     def _distances(self, sample: Any) -> np.ndarray:
         return _pairings.chi_squared(sample, 1.0, 0.0)(sample)

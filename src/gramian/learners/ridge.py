@@ -317,8 +317,8 @@ def _class_labels(owner: Any, y: Any) -> np.ndarray:
 
 def _small_system(factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None) -> Array:
     """θ = (ZᵀWZ + alpha I)⁻¹ ZᵀWY, from one decomposition for every alpha."""
-    values, vectors = np.linalg.eigh(_arrays.to_numpy(factors.inner(weights)))
-    right = factors.rmatmul(Y if weights is None else Y * weights[:, None])
+    inner, right = factors.normal_equations(Y, weights)
+    values, vectors = np.linalg.eigh(_arrays.to_numpy(inner))
     turned = vectors.T @ _arrays.to_numpy(right)
     theta = vectors @ (turned / (np.maximum(values, 0.0)[:, None] + alphas))
     return _arrays.like(theta, Y)

@@ -1,0 +1,38 @@
+"""The theory behind the approximations, as functions that can be called and checked.
+
+Sources: "000" is the report on kernel approximation after Drineas and Mahoney (2005) and Drineas,
+Kannan and Mahoney (2006), "003" is Calandriello and Rosasco, Statistical and computational
+trade-offs in kernel k-means (2018). All but :func:`effective_dimension` is for small matrices, in
+NumPy and float64. A "gram" is a :class:`gramian.Gram`, a kernel together with rows X, or the
+symmetric matrix itself.
+"""
+
+from gramian.theory.landmarks import (
+    columns_needed,
+    effective_dimension,
+    is_preserving,
+    kmeans_plus_plus_factor,
+    landmarks_needed,
+    nystrom_bound,
+    ridge_leverage_scores,
+)
+from gramian.theory.sketching import (
+    approximate_product,
+    linear_time_svd,
+    product_bound,
+    svd_bound,
+)
+
+__all__ = [
+    "approximate_product",
+    "columns_needed",
+    "effective_dimension",
+    "is_preserving",
+    "kmeans_plus_plus_factor",
+    "landmarks_needed",
+    "linear_time_svd",
+    "nystrom_bound",
+    "product_bound",
+    "ridge_leverage_scores",
+    "svd_bound",
+]

@@ -287,3 +287,21 @@ def test_a_kernel_is_not_changed_by_a_fit(digits):
         warnings.simplefilter("error")
         KernelKMeans(3, kernel=kernel).fit(digits[0][:100])
     assert not hasattr(kernel, "gamma_")
+
+
+def test_blocks_of_pivots_have_the_law_of_single_draws():
+    """Two pivots: the first by the diagonal, the second by what the first leaves of it."""
+    X = np.array([[0.0], [0.3], [0.5], [2.0], [2.2]])
+    gram = Gram(RBF(1.0), X)
+    K = gram.dense()
+    expected = np.zeros((5, 5))
+    for i in range(5):
+        left = np.diagonal(K) - K[:, i] ** 2 / K[i, i]
+        expected[i] = K[i, i] / np.trace(K) * left / left.sum()
+    runs = 3000
+    drawn = np.zeros((5, 5))
+    for seed in range(runs):
+        i, j = pivoted_cholesky(gram, 2, np.random.default_rng(seed)).pivots
+        drawn[i, j] += 1 / runs
+    spread = np.sqrt(expected * (1 - expected) / runs)
+    assert (np.abs(drawn - expected) <= 4 * spread + 1e-12).all()

@@ -195,8 +195,6 @@ def row_norms(x: Array) -> Array:
     """The squared Euclidean norm of each row."""
     if issparse(x):
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
-    if not is_foreign(x):
-        return np.einsum("ij,ij->i", x, x)
     return namespace(x).vecdot(x, x)
 
 

@@ -157,6 +157,7 @@ def test_alpha_for_another_number_of_targets():
             KernelKMeans(2, init=X[:3]),
             r"2 points of shape \(2, 4\).*got an array of shape \(3, 4\)",
         ),
+        (KernelKMeans(2, init=[0, 99]), "row numbers must be from 0 to 29; got 0 to 99"),
         (KernelPCA(0), "n_components of KernelPCA must be a positive integer"),
         (KernelPCA(None, solver="iterative"), "needs the whole matrix"),
         (KernelPCA(2, solver="arpack"), "solver of KernelPCA must be one of 'auto', 'direct'"),

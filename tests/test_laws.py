@@ -90,6 +90,17 @@ def test_rows_of_every_dtype(rng, dtype):
     check_rows(gramian.as_rows(X), X)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_of_features(rng, dtype):
+    X = rng.standard_normal((60, 3)).astype(dtype)
+    doubled = np.concatenate((X, X), axis=1)
+
+    def features(x, out=None):
+        return np.concatenate((x, x), axis=1)
+
+    check_rows(gramian.FeatureRows(gramian.as_rows(X), features, 6, X.dtype), doubled)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_other_arrays(rng, library):
     xp = pytest.importorskip(library)

@@ -323,6 +323,16 @@ class TestLearners:
         ]
         assert runs[1] <= runs[0] * (1 + 1e-12)
 
+    def test_rows_without_weight_are_no_centres(self, case):
+        X, _, approximation, _ = case
+        weights = np.zeros(400)
+        weights[:30] = 1.0
+        far = np.full((2, 64), 50.0)
+        model = KernelKMeans(5, kernel=approximation, init=np.concatenate((X[:3], far)), tol=0)
+        model.fit(X, sample_weight=weights)
+        assert len(np.unique(model.labels_[:30])) == 5
+        assert model.n_iter_ < 100
+
     def test_kmeans_fills_empty_clusters(self, rng):
         X = rng.standard_normal((300, 2))
         approximation = Nystroem(RBF(0.5), 50, random_state=0).fit(X)

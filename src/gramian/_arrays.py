@@ -185,7 +185,7 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
             return namespace(x).clip(x, low, high, out=x)
         x[...] = namespace(x).clip(x, low, high)
         return x
-    # np.clip takes twice the time of these
+    # array-api-compat's own clip makes copies and masks; these do not
     if low is not None:
         np.maximum(x, x.dtype.type(low), out=x)
     return x if high is None else np.minimum(x, x.dtype.type(high), out=x)

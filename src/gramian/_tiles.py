@@ -1,8 +1,8 @@
 """Kernel matrices tile by tile: the whole of one, and its product with a matrix.
 
 A tile is a block of rows against at most ``TILE_COLUMNS`` points. It is made by one matrix product
-and finished in place while it is in cache. For a symmetric matrix each tile above the diagonal also
-serves as the tile below it, and the diagonal is exact, never the result of a difference.
+and finished in place while it is in cache. Of a symmetric matrix each tile off the diagonal serves
+both of its places, and the diagonal is exact, never the result of a difference.
 """
 
 from __future__ import annotations

@@ -171,14 +171,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
     ) -> list[Run]:
         k, xp = int(self.n_clusters), rows.xp
-        # Seeds are sought among some rows: enough that each cluster of any size has many.
-        chosen = np.sort(rng.choice(rows.shape[0], min(rows.shape[0], 1000 + 200 * k), False))
+        # Seeds are sought among some of the rows that count: many for each cluster of any size.
+        host = _arrays.to_numpy(weights)
+        counted = np.flatnonzero(host)
+        size = min(len(counted), 1000 + 200 * k)
+        chosen = np.sort(rng.choice(counted, size=size, replace=False))
         sample = ArrayRows(factors.Z.take(chosen))
         if isinstance(self.init, str):
-            host = _arrays.to_numpy(weights)[chosen]
-            host = host if host.any() else np.ones(len(host))
             gram = Gram(Linear(), sample)
-            seeds = [self._seeds(gram, host, rng) for _ in range(self._restarts())]
+            seeds = [self._seeds(gram, host[chosen], rng) for _ in range(self._restarts())]
             first = [_arrays.astype(sample.take(each), xp.float64) for each in seeds]
         else:
             first = [self._given_features(rows)]
@@ -201,9 +202,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def predict(self, X: Any) -> Array:
         """The nearest centre of each row of X."""
-        new, products = self._products(X)
+        new, squared = self._distances_less_diagonal(X)
         xp = new.rows.xp
-        return _arrays.astype(xp.argmin(products, axis=1), xp.int32)
+        return _arrays.astype(xp.argmin(squared, axis=1), xp.int32)
 
     def transform(self, X: Any) -> Array:
         """The distance, in the kernel's space, from each row of X to each centre."""
@@ -230,19 +231,19 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         new, squared = self._squared_distances(X, exactly=True)
         return float(new.rows.xp.mean(new.rows.xp.min(squared, axis=1)))
 
-    def _products(self, X: Any) -> tuple[NewRows, Array]:
+    def _distances_less_diagonal(self, X: Any) -> tuple[NewRows, Array]:
         """Squared distances of new rows to each centre, less k(x, x)."""
         check_is_fitted(self, "labels_")
         new = self._new_rows(X, self._learned)
         return new, self._norms - 2.0 * new.product
 
     def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
-        new, products = self._products(X)
+        new, squared = self._distances_less_diagonal(X)
         if new.factors is None or exactly:
             own = _arrays.astype(self.kernel_.diagonal(new.rows), new.rows.xp.float64)
         else:
             own = new.factors.diagonal()
-        return new, _arrays.clip(products + own[:, None], low=0.0)
+        return new, _arrays.clip(squared + own[:, None], low=0.0)
 
     def _given_centres(self, gram: Gram) -> tuple[Array, Array]:
         """K(rows, centres) and k(centre, centre) of the first centres that the user gave."""
@@ -271,6 +272,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             raise ValueError(
                 f"init must be 'k-means++', 'random', {k} points of shape ({k}, {d}), or the "
                 f"numbers of {k} rows; got an array of shape {given.shape} and dtype {given.dtype}."
+            )
+        if numbers and (given.min() < 0 or given.max() >= rows.shape[0]):
+            raise ValueError(
+                f"init given as row numbers must be from 0 to {rows.shape[0] - 1}; got "
+                f"{given.min()} to {given.max()}."
             )
         return given
 

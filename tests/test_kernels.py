@@ -176,6 +176,13 @@ class TestFloat32:
         X = (rng.standard_normal((400, 8)) + 1000.0).astype(np.float32)
         assert_allclose(kernel(X), kernel(X.astype(np.float64)), atol=5e-6)
 
+    def test_centring_alone_keeps_float32_accurate(self, rng):
+        class Trusting(RBF):
+            tolerance = np.inf  # never falls back to float64
+
+        X = (rng.standard_normal((400, 8)) + 1000.0).astype(np.float32)
+        assert_allclose(Trusting(0.1)(X), RBF(0.1)(X.astype(np.float64)), atol=5e-6)
+
     def test_close_pairs_at_a_large_gamma(self, rng):
         centres = rng.standard_normal((200, 8))
         X = np.concatenate((centres, centres + 1e-3)).astype(np.float32)

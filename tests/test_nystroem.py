@@ -323,13 +323,13 @@ class TestLearners:
         ]
         assert runs[1] <= runs[0] * (1 + 1e-12)
 
-    def test_rows_without_weight_are_no_centres(self, case):
-        X, _, approximation, _ = case
-        weights = np.zeros(400)
-        weights[:30] = 1.0
-        far = np.full((2, 64), 50.0)
-        model = KernelKMeans(5, kernel=approximation, init=np.concatenate((X[:3], far)), tol=0)
-        model.fit(X, sample_weight=weights)
+    def test_rows_without_weight_are_no_centres(self, rng):
+        X = rng.standard_normal((400, 2))
+        X[30:] += 6.0  # far from the rows that count
+        approximation = Nystroem(RBF(0.3), 60, random_state=0).fit(X)
+        nowhere = np.full((2, 2), -50.0)
+        model = KernelKMeans(5, kernel=approximation, init=np.concatenate((X[:3], nowhere)), tol=0)
+        model.fit(X, sample_weight=np.where(np.arange(400) < 30, 1.0, 0.0))
         assert len(np.unique(model.labels_[:30])) == 5
         assert model.n_iter_ < 100
 

@@ -357,8 +357,8 @@ class TestLearners:
     def test_features_that_do_not_fit_are_computed_anew(self, case):
         X, _, approximation, _ = case
         with gramian.config_context(memory_budget="200kB"):
-            assert approximation.factor(X).persist().Z.shape == (400, 50)
-            assert not isinstance(approximation.factor(X).persist().Z, gramian.ArrayRows)
+            assert approximation.factor(X).persist().parts[0].shape == (400, 50)
+            assert not isinstance(approximation.factor(X).persist().parts[0], gramian.ArrayRows)
             small = KernelKMeans(5, kernel=approximation, init=X[:5]).fit(X)
             pca = KernelPCA(3, kernel=approximation).fit(X)
         assert (

@@ -2,6 +2,7 @@
 
 from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
 from gramian.approximations import Approximation, ApproximationWarning, Exact, Nystroem
+from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
 from gramian.factors import Factors
 from gramian.gram import Gram
@@ -66,6 +67,7 @@ __all__ = [
     "Approximation",
     "ApproximationWarning",
     "ArrayRows",
+    "BlockCore",
     "Cauchy",
     "Chi2",
     "ColumnNorm",

@@ -114,3 +114,34 @@ def top_eigenpairs(
             basis = xp.concat((basis, block), axis=1)
             images = xp.concat((images, apply(block)), axis=1)
     raise AssertionError("max_passes must be at least 1")
+
+
+def psd_root(S: np.ndarray) -> np.ndarray:
+    """B with B Bᵀ = S for a positive semi-definite matrix, with as many columns as S has rank."""
+    values, vectors = np.linalg.eigh(S)
+    noise = cutoff(values, len(S))
+    if values[0] < -1e3 * noise:
+        raise NotPositiveDefiniteError(
+            f"the matrix has an eigenvalue of {values[0]:.2g}, the largest being {values[-1]:.2g}"
+        )
+    kept = values > noise
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def spectrum(inner: np.ndarray, core: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues λ of Z S Zᵀ, falling, and P with Z P = V |λ|^½ for its eigenvectors V.
+
+    From ZᵀZ = RᵀR and S alone: those of Z S Zᵀ that are not 0 are those of R S Rᵀ. Without a core
+    P is orthogonal. Where S is indefinite, some eigenvalues are negative.
+    """
+    values, vectors = np.linalg.eigh(inner)
+    values = np.maximum(values, 0.0)
+    if core is None:
+        return values[::-1], vectors[:, ::-1]
+    root = vectors * np.sqrt(values)  # Rᵀ
+    values, turned = np.linalg.eigh(root.T @ core @ root)
+    values, turned = values[::-1], turned[:, ::-1]
+    sizes = np.abs(values)
+    kept = sizes > cutoff(values, len(values))
+    scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
+    return np.where(kept, values, 0.0), core @ (root @ (turned * scale))

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -29,7 +30,8 @@ def in_order(
             pending: deque[Any] = deque()
             try:
                 for item in items:
-                    pending.append(pool.submit(function, item))
+                    # In the caller's context, so that its settings hold in the workers too.
+                    pending.append(pool.submit(copy_context().run, function, item))
                     if len(pending) > 2 * workers:  # what has not been taken up stays bounded
                         yield pending.popleft().result()
                         step()

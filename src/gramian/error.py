@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from gramian import _arrays, _tiles
+from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice
 from gramian._estimators import generator
@@ -16,7 +16,7 @@ from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation
 from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import even_spans
 
 __all__ = ["ErrorEstimate", "relative_error"]
 
@@ -110,9 +110,8 @@ def relative_error(
     150
     """
     choice("relative_error", "norm", norm, ("fro", "trace", "spectral"))
-    factors = approximation.factor(X)
-    Z = factors.Z
-    rows: Rows = getattr(Z, "rows", Z)
+    rows = approximation._new_rows(X)
+    factors = approximation.factor_rows(rows)
     gram = Gram(approximation.kernel_, rows)
     if norm == "trace":
         return _trace(approximation, gram, factors)
@@ -143,35 +142,34 @@ def _trace(approximation: Approximation, gram: Gram, factors: Factors) -> ErrorE
 
 def _frobenius(gram: Gram, factors: Factors) -> ErrorEstimate:
     """All pairs, in row blocks against blocks of columns."""
-    xp = gram.rows.xp
-    Z = factors.Z.collect()
-    diagonal = gram.diag()
-    numbers = range(gram.shape[0])
+    factors = factors.persist()
+    diagonal, n = gram.diag(), gram.shape[0]
+    room = _settings.memory_budget() // 4 // (8 * n)
     totals = np.zeros(2)
-    for start, stop in _tiles.column_spans(gram.points):
+    for start, stop in even_spans(0, n, max(1, min(_tiles.TILE_COLUMNS, room))):
         tile = gram.kernel.against(gram.points.take(range(start, stop)))
-        own = xp.matrix_transpose(_arrays.span(Z, start, stop))
+        approximate = factors.columns(np.arange(start, stop))
 
-        def squares(x: Array, z: Array, d: Array, i: range, tile: Any = tile, own: Array = own,
+        def squares(x: Array, a: Array, d: Array, i: range, tile: Any = tile,
                     start: int = start, stop: int = stop) -> np.ndarray:  # fmt: skip
             K = tile(x)
             inside = np.arange(max(i.start, start), min(i.stop, stop))
             _arrays.put(K, inside - i.start, inside - start,
                         _arrays.take_rows(d, inside - i.start))  # fmt: skip
             size = _sum_of_squares(K)
-            K -= z @ own
+            K -= _arrays.astype(a, K.dtype)
             return np.asarray([_sum_of_squares(K), size])
 
         totals += gram.rows.sum(
             squares,
-            Z,
+            approximate,
             diagonal,
-            numbers,
+            range(n),
             row_bytes=2 * (stop - start) * _arrays.itemsize(gram.dtype),
             serial=gram.kernel.serial,
             label="error",
         )
-    gram.evaluations += gram.shape[0] ** 2
+    gram.evaluations += n**2
     return _certain(float(np.sqrt(totals[0] / totals[1])), "fro", gram)
 
 
@@ -211,9 +209,7 @@ def _sampled_frobenius(gram: Gram, factors: Factors, chosen: np.ndarray) -> Erro
 def _sampled(gram: Gram, factors: Factors, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """K and K - K̃ among some rows, in float64 on the host."""
     K = np.asarray(_arrays.to_numpy(gram.block(chosen, chosen)), dtype=np.float64)
-    Z = np.asarray(_arrays.to_numpy(factors.Z.take(chosen)), dtype=np.float64)
-    core = np.eye(Z.shape[1]) if factors.core is None else _arrays.to_numpy(factors.core)
-    return K, K - Z @ core @ Z.T
+    return K, K - _arrays.to_numpy(factors.take(chosen).dense())
 
 
 def _spectral(gram: Gram, factors: Factors, chosen: np.ndarray | None) -> ErrorEstimate:
@@ -222,7 +218,7 @@ def _spectral(gram: Gram, factors: Factors, chosen: np.ndarray | None) -> ErrorE
         values = [abs(np.linalg.eigvalsh(M)[[0, -1]]).max() for M in (difference, K)]
         return _certain(values[0] / values[1], "spectral", gram)
     gram, evaluated = gram.persist(), gram
-    factors = Factors(ArrayRows(factors.Z.collect()), factors.core)
+    factors = factors.persist()
 
     def largest(difference: bool) -> float:
         def product(v: np.ndarray) -> np.ndarray:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian.rows import Rows
+import numpy as np
+import scipy.linalg
+
+from gramian import _arrays, _settings
+from gramian._arrays import Array, Namespace
+from gramian._linalg import psd_root
+from gramian._threads import in_order
+from gramian.core import BlockCore
+from gramian.rows import ArrayRows, Rows
 
 __all__ = ["Factors"]
 
@@ -14,12 +22,24 @@ __all__ = ["Factors"]
 class Factors:
     """K̃ = Z S Zᵀ with the features Z of n rows and a small symmetric core S.
 
+    The rows may be in parts. A row then has features in its own part's columns of Z only, and only
+    these are kept: Z is never expanded to n times all columns, and ZᵀZ is block-diagonal.
+
     Parameters
     ----------
-    Z : Rows
-        One row of features for each row of the data; kept, or computed whenever it is walked.
-    core : array of shape (r, r), optional
+    Z : Rows or sequence of Rows
+        One row of features for each row of the data, part by part; kept, or computed whenever they
+        are walked.
+    core : BlockCore, optional
         S. By default the identity.
+    order : array of int, optional
+        The number, in the data, of each row of the parts. By default they are in order.
+
+    Attributes
+    ----------
+    parts : list of Rows
+    part_columns : list of slice
+        The columns of Z, and rows and columns of S, that belong to each part.
 
     Examples
     --------
@@ -30,92 +50,265 @@ class Factors:
     array([2., 6.])
     >>> factors.diagonal()
     array([1., 5.])
+
+    Two parts, of which the first holds the second and third row:
+
+    >>> Z = ArrayRows(np.array([[1.0], [2.0]])), ArrayRows(np.array([[3.0]]))
+    >>> Factors(Z, order=[1, 2, 0]).dense()
+    array([[9., 0., 0.],
+           [0., 1., 2.],
+           [0., 2., 4.]])
     """
 
-    def __init__(self, Z: Rows, core: Array | None = None) -> None:
-        self.Z = Z
+    def __init__(
+        self, Z: Rows | Sequence[Rows], core: BlockCore | None = None, order: Any = None
+    ) -> None:
+        self.parts = [Z] if isinstance(Z, Rows) else list(Z)
         self.core = core
+        self.order = None if order is None else np.asarray(order)
+        first = self.parts[0]
+        self.xp: Namespace = first.xp
+        self.dtype = first.dtype
+        self._rows = _slices(part.shape[0] for part in self.parts)
+        self.part_columns = _slices(part.shape[1] for part in self.parts)
 
     def __repr__(self) -> str:
-        n, r = self.Z.shape
-        return f"Factors(n={n}, rank={r}, {self.nbytes / 1e6:.3g} MB)"
+        parts = f"{len(self.parts)} parts, " if len(self.parts) > 1 else ""
+        return f"Factors(n={self.shape[0]}, rank={self.rank}, {parts}{self.nbytes / 1e6:.3g} MB)"
 
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of K̃."""
-        return self.Z.shape[0], self.Z.shape[0]
+        n = self._rows[-1].stop
+        return n, n
 
     @property
     def rank(self) -> int:
-        return self.Z.shape[1]
+        """The number of columns of Z: the rank of K̃ at most."""
+        return self.part_columns[-1].stop
 
     @property
     def nbytes(self) -> int:
-        """What Z and S take when they are kept."""
-        n, r = self.Z.shape
-        size = n * r * _arrays.itemsize(self.Z.dtype)
-        return size if self.core is None else size + 8 * r * r
+        """What Z, S and the order of the rows take when they are kept."""
+        numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
+        small = [kept.nbytes for kept in (self.core, self.order) if kept is not None]
+        return numbers * _arrays.itemsize(self.dtype) + sum(small)
 
     def persist(self) -> Factors:
         """These factors with Z kept in memory, if that fits the budget."""
-        return Factors(self.Z.persist(), self.core)
+        if self.nbytes > _settings.memory_budget() // 2:
+            return self
+        return Factors(self._each(lambda i: self.parts[i].persist()), self.core, self.order)
+
+    def take(self, numbers: np.ndarray) -> Factors:
+        """The factors of some rows, kept in memory."""
+        where = self._positions(numbers)
+        parts, order = [], []
+        for Z, rows in zip(self.parts, self._rows, strict=True):
+            mine = np.flatnonzero((where >= rows.start) & (where < rows.stop))
+            parts.append(ArrayRows(Z.take(where[mine] - rows.start)))
+            order.append(mine)
+        return Factors(parts, self.core, np.concatenate(order))
+
+    def coordinates(self, numbers: np.ndarray) -> Array:
+        """Some rows of Z in all columns, in float64: few rows only, since most of it is 0."""
+        few = self.take(np.asarray(numbers))
+        blocks = [np.asarray(_arrays.to_numpy(Z.collect()), dtype=np.float64) for Z in few.parts]
+        rows = few.restore(scipy.linalg.block_diag(*blocks))
+        return _arrays.like(rows, self._example(), self.xp.float64)
+
+    # Walking the parts: aligned arrays, and results of map, are in the order of the parts.
+
+    def arrange(self, V: Array) -> Array:
+        """An array with one entry for each row of the data, in the order of the parts."""
+        return V if self.order is None else _arrays.take_rows(V, self.order)
+
+    def restore(self, V: Array) -> Array:
+        """What ``arrange`` undoes."""
+        return V if self.order is None else _arrays.take_rows(V, self._inverse(self.order))
+
+    def map(
+        self,
+        prepare: Callable[[slice], Callable[..., Array]],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        label: str = "features",
+    ) -> Array:
+        """One result per row; ``prepare(columns)`` gives a part's function of a block of Z.
+
+        See :meth:`Rows.map`.
+        """
+
+        def one(i: int) -> Array:
+            mine = (_arrays.span(a, self._rows[i].start, self._rows[i].stop) for a in aligned)
+            function = prepare(self.part_columns[i])
+            return self.parts[i].map(function, *mine, width=width, dtype=dtype, label=label)
+
+        results = self._each(one)
+        return results[0] if len(results) == 1 else self.xp.concat(results, axis=0)
+
+    def sum(
+        self,
+        prepare: Callable[[slice], Callable[..., Any]],
+        *aligned: Array,
+        row_bytes: int = 0,
+        label: str = "features",
+    ) -> list[Any]:
+        """For each part, the sum over its blocks; ``prepare(columns)`` gives its function.
+
+        See :meth:`Rows.sum`.
+        """
+
+        def one(i: int) -> Any:
+            mine = (_arrays.span(a, self._rows[i].start, self._rows[i].stop) for a in aligned)
+            function, Z = prepare(self.part_columns[i]), self.parts[i]
+            if Z.shape[0] == 0:  # no block to begin with: sums of nothing have their shape too
+                return function(Z.collect(), *mine)
+            return Z.sum(function, *mine, row_bytes=row_bytes, label=label)
+
+        return self._each(one)
+
+    def _each(self, function: Callable[[int], Any]) -> list[Any]:
+        """Parts side by side, each in one thread; a single one uses all threads itself."""
+        count = len(self.parts)
+        if count == 1:
+            return [function(0)]
+        serial = any(getattr(Z, "serial", False) for Z in self.parts)
+        if serial or _arrays.runs_own_threads(self._example()):
+            return [function(i) for i in range(count)]
+        workers = _settings.n_threads()
+        share = _settings.memory_budget() // workers
+
+        def alone(i: int) -> Any:
+            with _settings.config_context(n_threads=1, memory_budget=share, progress=False):
+                return function(i)
+
+        return list(in_order(alone, range(count), workers, "parts"))
+
+    # Products.
 
     def features_matmul(self, W: Array) -> Array:
         """Z @ W, in float64."""
-        xp = self.Z.xp
         if W.ndim == 1:
             return self.features_matmul(W[:, None])[:, 0]
-        W = _arrays.astype(W, self.Z.dtype)
+        xp = self.xp
+        W = _arrays.astype(W, self.dtype)
 
-        def part(z: Array, out: Array) -> Array:
-            return _arrays.astype(z @ W, xp.float64)
+        def prepare(columns: slice) -> Callable[..., Array]:
+            own = W[columns, :]
+            return lambda z, out: _arrays.astype(z @ own, xp.float64)
 
-        return self.Z.map(part, width=W.shape[1], dtype=xp.float64, label="features")
+        return self.restore(self.map(prepare, width=W.shape[1], dtype=xp.float64))
 
     def rmatmul(self, V: Array) -> Array:
         """Zᵀ @ V, in float64."""
-        xp = self.Z.xp
         if V.ndim == 1:
             return self.rmatmul(V[:, None])[:, 0]
-        V = _arrays.like(V, V, self.Z.dtype)
-        return self.Z.sum(lambda z, v: xp.matrix_transpose(z) @ v, V, label="features")
+        xp = self.xp
+        V = self.arrange(_arrays.like(V, V, self.dtype))
+        parts = self.sum(lambda columns: lambda z, v: xp.matrix_transpose(z) @ v, V)
+        return xp.concat([_arrays.astype(part, xp.float64) for part in parts], axis=0)
+
+    def core_matmul(self, W: Array) -> Array:
+        """S @ W, in float64: what rows of Z are to be multiplied with."""
+        if self.core is None:
+            return W
+        product = self.core.matmul(np.asarray(_arrays.to_numpy(W), dtype=np.float64))
+        return _arrays.like(product, W, self.xp.float64)
 
     def matmul(self, V: Array) -> Array:
         """K̃ @ V, in float64."""
-        projected = self.rmatmul(V)
-        return self.features_matmul(projected if self.core is None else self.core @ projected)
+        return self.features_matmul(self.core_matmul(self.rmatmul(V)))
 
-    def inner(self) -> Array:
-        """Zᵀ Z, in float64."""
-        xp = self.Z.xp
-        return self.Z.sum(lambda z: xp.matrix_transpose(z) @ z, label="features")
+    def columns(self, numbers: Any) -> Array:
+        """Some columns of K̃, in float64."""
+        rows = self.coordinates(np.asarray(numbers))
+        return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(rows)))
 
-    def normal_equations(self, V: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """Zᵀ W Z and Zᵀ W V with W = diag(weights), in float64 and one pass."""
-        xp, dtype = self.Z.xp, self.Z.dtype
-        aligned = (V,) if weights is None else (V, weights)
+    def inner(self) -> np.ndarray:
+        """Zᵀ Z, in float64, on the host."""
+        return scipy.linalg.block_diag(*self.normal_equations()[0])
+
+    def normal_equations(
+        self, V: Array | None = None, weights: Array | None = None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The blocks of Zᵀ W Z, and Zᵀ W V, with W = diag(weights): on the host, in one pass."""
+        xp, dtype = self.xp, self.dtype
+        if V is None:
+            V = _arrays.empty((self.shape[0], 0), self._example(), dtype)
+        aligned = [self.arrange(a) for a in (V, weights) if a is not None]
 
         def part(z: Array, v: Array, *w: Array) -> tuple[Array, Array]:
             scaled = z * _arrays.astype(w[0], dtype)[:, None] if w else z
             turned = xp.matrix_transpose(scaled)
             return turned @ z, turned @ _arrays.astype(v, dtype)
 
-        return self.Z.sum(part, *aligned, label="features")
+        pairs = self.sum(lambda columns: part, *aligned)
+        host = [[np.asarray(_arrays.to_numpy(a), np.float64) for a in pair] for pair in pairs]
+        return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
 
     def diagonal(self) -> Array:
         """The diagonal of K̃, in float64."""
-        xp = self.Z.xp
-        core = None if self.core is None else _arrays.astype(self.core, self.Z.dtype)
+        xp = self.xp
 
-        def part(z: Array, out: Array) -> Array:
-            if core is None:
-                return _arrays.astype(_arrays.row_norms(z), xp.float64)
-            return _arrays.astype(xp.sum((z @ core) * z, axis=1), xp.float64)
+        def prepare(columns: slice) -> Callable[..., Array]:
+            if self.core is None:
+                return lambda z, out: _arrays.astype(_arrays.row_norms(z), xp.float64)
+            block = self.core.block(self.part_columns.index(columns))
+            own = _arrays.like(block, self._example(), self.dtype)
+            return lambda z, out: _arrays.astype(xp.sum((z @ own) * z, axis=1), xp.float64)
 
-        return self.Z.map(part, dtype=xp.float64, label="features")
+        return self.restore(self.map(prepare, dtype=xp.float64))
 
-    def dense(self) -> Array:
-        """K̃ itself, for small n."""
-        Z: Any = _arrays.astype(self.Z.collect(), self.Z.xp.float64)
-        left = Z if self.core is None else Z @ self.core
-        return left @ self.Z.xp.matrix_transpose(Z)
+    diag = diagonal  # as in Gram: both are oracles of a matrix
+
+    def features(self) -> Array:
+        """F with K̃ = F Fᵀ, as one array: n times the rank of S, also where Z is in parts."""
+        if len(self.parts) == 1 and self.core is None:
+            return self.parts[0].collect()
+        root = np.eye(self.rank) if self.core is None else psd_root(self.core.dense())
+        right = _arrays.like(root, self._example(), self.dtype)
+
+        def prepare(columns: slice) -> Callable[..., Array]:
+            own = right[columns, :]
+            return lambda z, out: _arrays.matmul(z, own, out)
+
+        return self.restore(self.map(prepare, width=root.shape[1], dtype=self.dtype))
+
+    def dense(self, other: Factors | None = None) -> Array:
+        """K̃ itself, or with ``other`` rows of the same approximation; for few rows."""
+        other = self if other is None else other
+        xp = self.xp
+        out = _arrays.empty((self.shape[0], other.shape[0]), self._example(), xp.float64)
+        right = [_arrays.astype(Z.collect(), xp.float64) for Z in other.parts]
+        for Z, mine, columns in zip(self.parts, self._rows, self.part_columns, strict=True):
+            lift = np.zeros((self.rank, columns.stop - columns.start))
+            lift[columns] = np.eye(lift.shape[1])
+            S = _arrays.like(lift, self._example(), xp.float64)
+            S = xp.matrix_transpose(self.core_matmul(S))  # this part's rows of the core
+            left = _arrays.astype(Z.collect(), xp.float64) @ S
+            for z, theirs, own in zip(right, other._rows, other.part_columns, strict=True):
+                out[mine, theirs] = left[:, own] @ xp.matrix_transpose(z)
+        turned = other.restore(xp.matrix_transpose(self.restore(out)))
+        return xp.matrix_transpose(turned)
+
+    def _example(self) -> Array:
+        """An array of the library and device of Z."""
+        return self.parts[0].example()
+
+    def _positions(self, numbers: np.ndarray) -> np.ndarray:
+        """Where rows of the data stand in the order of the parts."""
+        numbers = np.asarray(numbers)
+        return numbers if self.order is None else self._inverse(self.order)[numbers]
+
+    @staticmethod
+    def _inverse(order: np.ndarray) -> np.ndarray:
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order), dtype=order.dtype)
+        return inverse
+
+
+def _slices(lengths: Any) -> list[slice]:
+    edges = [0, *accumulate(int(length) for length in lengths)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]

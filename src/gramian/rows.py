@@ -94,6 +94,14 @@ class Rows(ABC):
     def collect(self) -> Array:
         """All rows as one array in memory."""
 
+    @abstractmethod
+    def example(self) -> Array:
+        """An array without entries, of the library, device and dtype of results."""
+
+    @abstractmethod
+    def choose(self, numbers: np.ndarray) -> Rows:
+        """The rows with these numbers, still where they are; gathered when they are walked."""
+
 
 class ArrayRows(Rows):
     """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or of the array API standard.
@@ -147,6 +155,12 @@ class ArrayRows(Rows):
         if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
             return self
         return ArrayRows(_arrays.astype(_arrays.copy(self.data), self.dtype))
+
+    def example(self) -> Array:
+        return _arrays.empty((0,), self.data, self.dtype)
+
+    def choose(self, numbers: np.ndarray) -> Rows:
+        return ChosenRows(self, numbers)
 
     def _bytes_per_row(self) -> int:
         if _arrays.issparse(self.data):  # a value and its column number for each stored entry
@@ -235,6 +249,27 @@ class ArrayRows(Rows):
         return in_order(function, spans, 1 if serial else self._workers(), label)
 
 
+class ChosenRows(ArrayRows):
+    """Some rows of an array, by their numbers: gathered block by block."""
+
+    def __init__(self, rows: ArrayRows, numbers: np.ndarray) -> None:
+        super().__init__(rows.data)
+        self.rows = rows
+        self.numbers = numbers
+        self.shape = (len(numbers), rows.shape[1])
+
+    def block(self, start: int, stop: int) -> Array:
+        return self.rows.take(self.numbers[start:stop])
+
+    def take(self, indices: Any) -> Array:
+        return self.rows.take(self.numbers[np.asarray(indices)])
+
+    def persist(self) -> ArrayRows:
+        if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
+            return self
+        return ArrayRows(self.collect())
+
+
 class FeatureRows(Rows):
     """Features of other rows, computed block by block whenever they are walked.
 
@@ -247,6 +282,8 @@ class FeatureRows(Rows):
     dtype : dtype
     work_bytes : int
         What ``features`` works on for each row beside the block and its result.
+    serial : bool
+        Whether ``features`` must not be called from two threads at once.
     """
 
     def __init__(
@@ -257,12 +294,15 @@ class FeatureRows(Rows):
         dtype: Any,
         *,
         work_bytes: int = 0,
+        serial: bool = False,
     ) -> None:
         self.rows = rows
         self.features = features
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
         self.xp = rows.xp
+        self.work_bytes = work_bytes
+        self.serial = serial
         self._row_bytes = work_bytes + width * _arrays.itemsize(dtype)
 
     def take(self, indices: Any) -> Array:
@@ -287,7 +327,7 @@ class FeatureRows(Rows):
             width=width,
             dtype=dtype,
             row_bytes=row_bytes + self._row_bytes,
-            serial=serial,
+            serial=serial or self.serial,
             label=label,
         )
 
@@ -305,7 +345,7 @@ class FeatureRows(Rows):
             *aligned,
             start=start,
             row_bytes=row_bytes + self._row_bytes,
-            serial=serial,
+            serial=serial or self.serial,
             label=label,
         )
 
@@ -315,7 +355,21 @@ class FeatureRows(Rows):
             width=self.shape[1],
             dtype=self.dtype,
             row_bytes=self._row_bytes,
+            serial=self.serial,
             label="features",
+        )
+
+    def example(self) -> Array:
+        return _arrays.empty((0,), self.rows.example(), self.dtype)
+
+    def choose(self, numbers: np.ndarray) -> Rows:
+        return FeatureRows(
+            self.rows.choose(numbers),
+            self.features,
+            self.shape[1],
+            self.dtype,
+            work_bytes=self.work_bytes,
+            serial=self.serial,
         )
 
     def persist(self) -> Rows:

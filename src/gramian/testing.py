@@ -210,10 +210,20 @@ def check_approximation(approximation: Approximation, *, library: str | None = N
     factors = fitted.factor(X)
     V = np.random.default_rng(0).standard_normal((len(X), 3))
     _close("Factors.matmul", factors.matmul(V), approximate @ V, 10 * tolerance)
-    _close("Factors.inner", factors.inner(), Z.T @ Z, 10 * tolerance)
+    expanded = factors.coordinates(np.arange(len(X)))
+    core = np.eye(factors.rank) if factors.core is None else factors.core.dense()
+    _close("K̃ = Z S Zᵀ", expanded @ core @ expanded.T, approximate, tolerance)
+    _close("Factors.inner", factors.inner(), expanded.T @ expanded, 10 * tolerance)
+    _close("Factors.rmatmul", factors.rmatmul(V), expanded.T @ V, 10 * tolerance)
     _close("Factors.dense", factors.dense(), approximate, tolerance)
+    _close("Factors.columns", factors.columns([5, 3]), approximate[:, [5, 3]], tolerance)
+    some = np.arange(0, len(X), 7)
+    part = approximate[np.ix_(some, some)]
+    _close("Factors.take", factors.take(some).dense(), part, tolerance)
     _close("kept factors", factors.persist().matmul(V), approximate @ V, 10 * tolerance)
-    assert fitted.nbytes_ == factors.nbytes == Z.nbytes, "nbytes is what the features take"
+    parts = sum(part.collect().nbytes for part in factors.parts)
+    small = sum(kept.nbytes for kept in (factors.core, factors.order) if kept is not None)
+    assert fitted.nbytes_ == factors.nbytes == parts + small, "nbytes is what the factors take"
     _close("K̃(X, Y)", fitted(new, X), fitted.transform(new) @ Z.T, tolerance)
     if fitted.below:
         smallest = float(np.linalg.eigvalsh(K - approximate).min())

@@ -29,7 +29,8 @@ class Approximation(
     ``transform`` gives features whose inner products are K̃.
 
     A subclass has the parameters ``kernel`` and ``random_state`` and implements ``_fit``, which
-    learns the map from the rows and returns the number of features, and ``_features``.
+    learns the map from the rows and returns the number of features, and ``_features``; or, where
+    there is more to K̃ than features, ``factor_rows``.
     """
 
     kernel: Any
@@ -42,9 +43,9 @@ class Approximation(
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
         """Learn the features from the exact matrix as an oracle; returns their number."""
 
-    @abstractmethod
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, n_components_)."""
+        raise NotImplementedError
 
     def _work_bytes(self) -> int:
         """What ``_features`` works on for each row, beside the block and its result."""
@@ -74,13 +75,13 @@ class Approximation(
     def transform(self, X: Any) -> Array:
         """The features of the rows X: their inner products are K̃."""
         factors = self.factor(X)
-        n, r = factors.Z.shape
+        n, r = factors.shape[0], factors.rank
         _settings.check_fits(
-            factors.nbytes,
+            n * r * _arrays.itemsize(factors.dtype),
             f"{r} features of {n} rows",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",
         )
-        return factors.Z.collect()
+        return factors.features()
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit, then the features of the training rows."""
@@ -92,23 +93,31 @@ class Approximation(
 
     def factor_rows(self, rows: Rows) -> Factors:
         """``factor`` of rows that are checked already."""
-        # Features are of the dtype of the rows that they were learned from.
-        dtype = rows.xp.float32 if self._single else rows.xp.float64
-        work = self._work_bytes()
         return Factors(
-            FeatureRows(rows, self._features, self.n_components_, dtype, work_bytes=work)
+            FeatureRows(
+                rows,
+                self._features,
+                self.n_components_,
+                self._dtype(rows),
+                work_bytes=self._work_bytes(),
+                serial=self.kernel_.serial,
+            )
         )
+
+    def _dtype(self, rows: Rows) -> Any:
+        """Features are of the dtype of the rows that they were learned from."""
+        return rows.xp.float32 if self._single else rows.xp.float64
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """K̃(X, Y), the approximate kernel matrix; K̃(X, X) where Y is not given."""
-        Z = self.transform(X)
-        other = Z if Y is None else self.transform(Y)
-        return Z @ _arrays.namespace(Z).matrix_transpose(other)
+        left = self.factor(X)
+        right = None if Y is None else self.factor(Y)
+        return _arrays.astype(left.dense(right), left.dtype)
 
     def diag(self, X: Any) -> Array:
         """K̃(x, x) for each row of X."""
         factors = self.factor(X)
-        return _arrays.astype(factors.diagonal(), factors.Z.dtype)
+        return _arrays.astype(factors.diagonal(), factors.dtype)
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")

@@ -120,19 +120,20 @@ def on_factors(
     weights: Array,
     first: list[Array],
     k: int,
-    sample: Array,
+    sample: Factors,
     *,
     max_iter: int,
     tol: float,
 ) -> list[Run]:
     """From first centres in the space of the features; one pass over these per iteration.
 
-    ``sample`` are features of some rows, of which an empty cluster takes the farthest.
+    Centres are means of rows of Z, and distances those of the metric S: ||z - c||² is
+    zᵀSz - 2 zᵀSc + cᵀSc. ``sample`` are some rows, of which an empty cluster takes the farthest.
     """
-    Z = factors.Z
-    xp, n, dtype = Z.xp, Z.shape[0], Z.dtype
+    xp, n, dtype = factors.xp, factors.shape[0], factors.dtype
     constant = float(xp.sum(weights * factors.diagonal()))
-    runs = [Run(_arrays.empty((n,), sample, xp.int64)) for _ in first]
+    weights = factors.arrange(weights)  # labels too are in the order of the parts, until the end
+    runs = [Run(_arrays.empty((n,), weights, xp.int64)) for _ in first]
     for run in runs:
         run.labels[...] = -1
     centres = dict(zip(map(id, runs), first, strict=True))
@@ -141,63 +142,75 @@ def on_factors(
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            C = xp.concat([centres[id(run)] for run in going], axis=0)
-            norms = _arrays.row_norms(C)
-            sums, masses, changed, objective = Z.sum(
-                _assignment(C, norms, k, dtype),
+            C = xp.matrix_transpose(xp.concat([centres[id(run)] for run in going], axis=0))
+            learned = factors.core_matmul(C)
+            norms = xp.sum(C * learned, axis=0)
+            by_part = factors.sum(
+                _assignment(learned, norms, k, dtype),
                 weights,
                 *(run.labels for run in going),
                 row_bytes=3 * k * len(going) * _arrays.itemsize(dtype),
                 label="Lloyd",
             )
-            means = sums / xp.where(masses > 0, masses, xp.ones_like(masses))[:, None]
+            parts, masses, changed, objective = zip(*by_part, strict=True)
+            masses, changed, objective = sum(masses), sum(changed), sum(objective)
+            filled = xp.where(masses > 0, masses, xp.ones_like(masses))
+            means = xp.concat(parts, axis=1) / filled[:, None]
             for i, run in enumerate(going):
                 own = slice(i * k, (i + 1) * k)
-                run.learned, run.norms = xp.matrix_transpose(C[own, :]), norms[own]
+                run.learned, run.norms = learned[:, own], norms[own]
                 next_centres, refilled = _refilled_centres(
-                    means[own, :], masses[own], C[own, :], sample
+                    means[own, :], masses[own], centres[id(run)], sample
                 )
                 centres[id(run)] = next_centres
                 unchanged = float(changed[i]) == 0 and not refilled
                 run.record(float(objective[i]) + constant, unchanged, 0.0 if refilled else tol)
             step()
+    for run in runs:
+        run.labels = factors.restore(run.labels)
     return runs
 
 
-def _assignment(C: Array, norms: Array, k: int, dtype: object) -> Callable[..., tuple[Array, ...]]:
+def _assignment(
+    learned: Array, norms: Array, k: int, dtype: object
+) -> Callable[[slice], Callable[..., tuple[Array, ...]]]:
     """What one pass does to a block: new labels in place; sums, masses, changes, objective.
 
-    C holds the k centres of each restart, one below the other.
+    ``learned`` holds S c for the k centres c of each restart, side by side.
     """
-    xp = _arrays.namespace(C)
-    right = _arrays.contiguous(_arrays.astype(xp.matrix_transpose(-2.0 * C), dtype))
+    xp = _arrays.namespace(learned)
     norms = _arrays.astype(norms, dtype)
 
-    def assign(z: Array, w: Array, *labels: Array) -> tuple[Array, ...]:
-        squared = z @ right + norms
-        w = _arrays.astype(w, dtype)
-        sums, masses, changed, objective = [], [], [], []
-        for i, old in enumerate(labels):
-            own = squared[:, i * k : (i + 1) * k]
-            new = xp.argmin(own, axis=1)
-            changed.append(xp.sum(_arrays.astype(new != old, xp.int64)))
-            old[...] = new
-            objective.append(xp.sum(w * xp.min(own, axis=1)))
-            weighted = xp.matrix_transpose(_members(new, k, dtype) * w[:, None])
-            sums.append(weighted @ z)
-            masses.append(xp.sum(weighted, axis=1))
-        return (
-            xp.concat(sums, axis=0),
-            xp.concat(masses, axis=0),
-            xp.stack(changed),
-            xp.stack(objective),
-        )
+    def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
+        right = _arrays.contiguous(_arrays.astype(-2.0 * learned[columns, :], dtype))
 
-    return assign
+        def assign(z: Array, w: Array, *labels: Array) -> tuple[Array, ...]:
+            squared = z @ right + norms
+            w = _arrays.astype(w, dtype)
+            sums, masses, changed, objective = [], [], [], []
+            for i, old in enumerate(labels):
+                own = squared[:, i * k : (i + 1) * k]
+                new = xp.argmin(own, axis=1)
+                changed.append(xp.sum(_arrays.astype(new != old, xp.int64)))
+                old[...] = new
+                objective.append(xp.sum(w * xp.min(own, axis=1)))
+                weighted = xp.matrix_transpose(_members(new, k, dtype) * w[:, None])
+                sums.append(weighted @ z)
+                masses.append(xp.sum(weighted, axis=1))
+            return (
+                xp.concat(sums, axis=0),
+                xp.concat(masses, axis=0),
+                xp.stack(changed),
+                xp.stack(objective),
+            )
+
+        return assign
+
+    return prepare
 
 
 def _refilled_centres(
-    means: Array, masses: Array, before: Array, sample: Array
+    means: Array, masses: Array, before: Array, sample: Factors
 ) -> tuple[Array, bool]:
     """The means; where a cluster is empty, the sampled row farthest from all centres."""
     host = _arrays.to_numpy(masses)
@@ -207,17 +220,19 @@ def _refilled_centres(
     xp = _arrays.namespace(means)
     kept = [means[int(j), :] for j in np.flatnonzero(host > 0)]
     refilled = False
-    points = _arrays.astype(sample, means.dtype)
+    diagonal = sample.diagonal()
+    noise = 1e3 * _arrays.eps(sample.dtype) * float(xp.max(diagonal))
     for j in empty:
-        filled = xp.stack(kept)
-        squared = _arrays.row_norms(filled) - 2.0 * points @ xp.matrix_transpose(filled)
-        nearest = xp.min(squared, axis=1) + _arrays.row_norms(points)
+        filled = xp.matrix_transpose(xp.stack(kept))
+        learned = sample.core_matmul(filled)
+        squared = xp.sum(filled * learned, axis=0) - 2.0 * sample.features_matmul(learned)
+        nearest = xp.min(squared, axis=1) + diagonal
         far = int(xp.argmax(nearest))
-        noise = 1e3 * _arrays.eps(sample.dtype) * float(xp.max(_arrays.row_norms(points)))
         if float(nearest[far]) <= noise:  # all rows coincide with centres: leave it where it is
             means[int(j), :] = before[int(j), :]
             continue
-        means[int(j), :] = points[far, :]
-        kept.append(points[far, :])
+        point = sample.coordinates(np.asarray([far]))[0, :]
+        means[int(j), :] = point
+        kept.append(point)
         refilled = True
     return means, refilled

@@ -96,7 +96,7 @@ class KernelLearner(KernelParameter, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         if self.approximation_ is not None:
             factors = self.approximation_.factor_rows(rows)
-            return NewRows(rows, factors.features_matmul(learned), factors, factors.Z.dtype)
+            return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
         product = _arrays.astype(gram.matmul(learned), rows.xp.float64)
         return NewRows(rows, product, None, gram.dtype)
@@ -113,7 +113,7 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     check_consistent_length(rows, y)
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions; got shape {tuple(y.shape)}.")
-    return _arrays.like(y, example(rows), dtype=rows.xp.float64)
+    return _arrays.like(y, rows.example(), dtype=rows.xp.float64)
 
 
 def missing_target(owner: Any) -> NoReturn:
@@ -136,9 +136,4 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
         raise ValueError("sample_weight must be finite and not negative.")
     if not weights.any():
         raise ValueError("sample_weight must not be zero for every row.")
-    return _arrays.like(weights, example(rows), dtype=rows.xp.float64)
-
-
-def example(rows: Rows) -> Array:
-    """An array of the library and device of the rows' results."""
-    return _arrays.empty((0,), rows.take([0]), rows.dtype)
+    return _arrays.like(weights, rows.example(), dtype=rows.xp.float64)

@@ -18,9 +18,9 @@ from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.kernels import Kernel, Linear
+from gramian.kernels import Kernel
 from gramian.learners._lloyd import Run, on_factors, on_matrix
-from gramian.learners.base import KernelLearner, NewRows, as_weights, example
+from gramian.learners.base import KernelLearner, NewRows, as_weights
 from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.samplers.centroids import draw, plus_plus
 
@@ -120,7 +120,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
             )
         if weights is None:
-            weights = _arrays.like(np.ones(n), example(rows), rows.xp.float64)
+            weights = _arrays.like(np.ones(n), rows.example(), rows.xp.float64)
         if isinstance(matrix, Factors):
             runs = self._fit_factors(matrix.persist(), rows, weights, rng)
         else:
@@ -170,28 +170,27 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _fit_factors(
         self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
     ) -> list[Run]:
-        k, xp = int(self.n_clusters), rows.xp
+        k = int(self.n_clusters)
         # Seeds are sought among some of the rows that count: many for each cluster of any size.
         host = _arrays.to_numpy(weights)
         counted = np.flatnonzero(host)
         size = min(len(counted), 1000 + 200 * k)
         chosen = np.sort(rng.choice(counted, size=size, replace=False))
-        sample = ArrayRows(factors.Z.take(chosen))
+        sample = factors.take(chosen)
         if isinstance(self.init, str):
-            gram = Gram(Linear(), sample)
-            seeds = [self._seeds(gram, host[chosen], rng) for _ in range(self._restarts())]
-            first = [_arrays.astype(sample.take(each), xp.float64) for each in seeds]
+            seeds = [self._seeds(sample, host[chosen], rng) for _ in range(self._restarts())]
+            first = [sample.coordinates(each) for each in seeds]
         else:
             first = [self._given_features(rows)]
-        return on_factors(
-            factors, weights, first, k, sample.collect(), max_iter=self.max_iter, tol=self.tol
-        )
+        return on_factors(factors, weights, first, k, sample, max_iter=self.max_iter, tol=self.tol)
 
     def _restarts(self) -> int:
         choice(self, "init", self.init, ("k-means++", "random"))
         return positive_integer(self, "n_init", self.n_init)
 
-    def _seeds(self, gram: Gram, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _seeds(
+        self, gram: Gram | Factors, weights: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
         """The numbers of the rows that are the first centres."""
         k = int(self.n_clusters)
         if self.init == "random":
@@ -250,7 +249,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         given = self._checked_init(gram.rows)
         if given.ndim == 1:
             return gram.columns(given), _arrays.take_rows(gram.diag(), given)
-        points = as_rows(_arrays.like(given, example(gram.rows), gram.rows.dtype), name="init")
+        points = as_rows(_arrays.like(given, gram.rows.example(), gram.rows.dtype), name="init")
         return Gram(gram.kernel, gram.rows, points).dense(), gram.kernel.diagonal(points)
 
     def _given_features(self, rows: Rows) -> Array:
@@ -260,9 +259,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if given.ndim == 1:
             points: Rows = ArrayRows(rows.take(given))
         else:
-            points = as_rows(_arrays.like(given, example(rows), rows.dtype), name="init")
-        features = self.approximation_.factor_rows(points).Z.collect()
-        return _arrays.astype(features, rows.xp.float64)
+            points = as_rows(_arrays.like(given, rows.example(), rows.dtype), name="init")
+        return self.approximation_.factor_rows(points).coordinates(np.arange(points.shape[0]))
 
     def _checked_init(self, rows: Rows) -> np.ndarray:
         k, d = int(self.n_clusters), rows.shape[1]

@@ -144,7 +144,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self.explained_variance_ratio_ = self.eigenvalues_ / (trace if trace > 0 else 1.0)
         self._projection, self._offset = projection * signs, offset * signs
         self._n_features_out = k
-        self._score_dtype = matrix.Z.dtype if isinstance(matrix, Factors) else rows.dtype
+        self._score_dtype = matrix.dtype if isinstance(matrix, Factors) else rows.dtype
         self._pre_images = self._learn_inverse(rows) if self.fit_inverse_transform else None
         return self
 
@@ -252,20 +252,22 @@ def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
 
 
 def _fit_factors(factors: Factors, k: int) -> _Components:
-    """From the centred Zᵀ Z: its eigenvalues are those of the centred K̃."""
-    Z = factors.Z
-    xp, n = Z.xp, Z.shape[0]
-    mean = Z.sum(lambda z: xp.sum(z, axis=0)) / n
-    host = _arrays.to_numpy(mean)
-    inner = _arrays.to_numpy(factors.inner()) - n * np.outer(host, host)
-    values, rotation = np.linalg.eigh(inner)
-    values, rotation = values[::-1][:k], rotation[:, ::-1][:, :k].copy()
+    """From the centred ZᵀZ and the core: the eigenvalues of the centred K̃ that are not 0."""
+    n, xp = factors.shape[0], factors.xp
+    ones = _arrays.like(np.ones((n, 1)), factors.parts[0].example(), xp.float64)
+    blocks, sums = factors.normal_equations(ones)
+    mean = sums[:, 0] / n
+    inner = scipy.linalg.block_diag(*blocks) - n * np.outer(mean, mean)
+    core = None if factors.core is None else factors.core.dense()
+    values, P = _linalg.spectrum(inner, core)
+    trace = float(values.sum())
+    values, P = values[:k], P[:, :k]
     values = np.where(values > _linalg.cutoff(values, len(inner)), values, 0.0)
-    projection = _arrays.like(rotation, mean, xp.float64)
-    offset = mean @ projection
+    projection = _arrays.like(np.ascontiguousarray(P), ones, xp.float64)
+    offset = _arrays.like(mean, ones, xp.float64) @ projection
     scores = factors.features_matmul(projection) - offset
     vectors = scores * _arrays.like(_inverse_roots(values), scores)
-    return values, vectors, projection, offset, float(np.trace(inner))
+    return values, vectors, projection, offset, trace
 
 
 def _inverse_roots(values: np.ndarray) -> np.ndarray:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import scipy.linalg
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
@@ -316,12 +317,26 @@ def _class_labels(owner: Any, y: Any) -> np.ndarray:
 
 
 def _small_system(factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None) -> Array:
-    """θ = (ZᵀWZ + alpha I)⁻¹ ZᵀWY, from one decomposition for every alpha."""
-    inner, right = factors.normal_equations(Y, weights)
-    values, vectors = np.linalg.eigh(_arrays.to_numpy(inner))
-    turned = vectors.T @ _arrays.to_numpy(right)
-    theta = vectors @ (turned / (np.maximum(values, 0.0)[:, None] + alphas))
+    """θ with f(x) = z(x)ᵀθ, from one decomposition for every alpha.
+
+    With eigenvalues λ of K̃ and P of :func:`_linalg.spectrum`, θ = P diag(± 1/(λ + alpha)) PᵀZᵀWY,
+    with the sign of λ.
+    """
+    blocks, right = factors.normal_equations(Y, weights)
+    core = None if factors.core is None else factors.core.dense()
+    values, P = _linalg.spectrum(scipy.linalg.block_diag(*blocks), core)
+    shifted = values[:, None] + alphas
+    if (shifted <= 0).any():
+        _indefinite(values[-1])
+    theta = P @ (np.where(values < 0, -1.0, 1.0)[:, None] * (P.T @ right) / shifted)
     return _arrays.like(theta, Y)
+
+
+def _indefinite(smallest: float) -> NoReturn:
+    raise ValueError(
+        "K̃ + alpha I is not positive definite: the approximation has an eigenvalue of "
+        f"{smallest:.2g}. Use psd='clip', or a larger alpha."
+    )
 
 
 def _codes(y: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,6 +14,14 @@ from gramian._arrays import Array
 from gramian.gram import Gram
 
 __all__ = ["Landmarks", "Sampler"]
+
+
+class Oracle(Protocol):
+    """A matrix that is seen through its columns and its diagonal."""
+
+    def columns(self, indices: Any) -> Array: ...
+
+    def diag(self) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +85,6 @@ def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None)
     return Landmarks(gram.points.take(indices), indices, probabilities)
 
 
-def host_diagonal(gram: Gram) -> np.ndarray:
+def host_diagonal(gram: Oracle) -> np.ndarray:
     """The diagonal of K in float64 on the host, without the rounding below 0."""
     return np.maximum(_arrays.to_numpy(gram.diag()), 0.0, dtype=np.float64)

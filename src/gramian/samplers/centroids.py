@@ -11,7 +11,7 @@ from gramian import _arrays
 from gramian._checks import positive_integer
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
-from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import Landmarks, Oracle, Sampler, from_rows, host_diagonal
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
 
@@ -92,7 +92,7 @@ class KMeansPlusPlus(Sampler):
 
 
 def plus_plus(
-    gram: Gram,
+    gram: Oracle,
     k: int,
     rng: np.random.Generator,
     *,
@@ -101,6 +101,7 @@ def plus_plus(
 ) -> np.ndarray:
     """At most k row numbers by k-means++ in the kernel's space.
 
+    ``gram`` is any oracle of a matrix with ``columns`` and ``diag``, exact or approximate.
     Each is the best of a few rows (``trials``; by default 2 + log k) drawn in proportion to their
     weight and squared distance from those so far. It ends early where every row coincides with one.
     """

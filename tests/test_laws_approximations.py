@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import gramian
-from gramian import RBF, Matern, Nystroem, Polynomial, Sampler, sampler_names
+from gramian import BKA, MEKA, RBF, Laplacian, Matern, Nystroem, Polynomial, Sampler, sampler_names
 from gramian.approximations import Approximation
 from gramian.testing import LIBRARIES, check_approximation, check_sampler, example
 
@@ -25,6 +25,15 @@ APPROXIMATIONS += [
     Nystroem(RBF(0.1), 30, rank=10, landmarks="rpcholesky"),
     Nystroem(RBF(0.1), 30, rank=10, truncation="core", landmarks="uniform"),
     Nystroem(RBF(0.1), 5, tol=0.05),
+]
+APPROXIMATIONS += [
+    BKA(RBF(0.1), 30, n_blocks=3),
+    MEKA(RBF(0.1), 30, n_blocks=3),
+    MEKA(RBF(0.1), 30, n_blocks=3, psd=None),
+    MEKA(RBF(0.1), 30, n_blocks=3, psd="shift", ranks="size"),
+    MEKA(Laplacian(0.1), 40, n_blocks=4, link_fraction=0.3, ranks="equal"),
+    MEKA(RBF(0.1), 30, n_blocks=3, partition="spectral", landmarks="kmeans"),
+    MEKA(RBF(0.1), 30, n_blocks=3, partition="random", landmarks="rpcholesky"),
 ]
 
 

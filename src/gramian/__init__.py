@@ -1,7 +1,14 @@
 """gramian: kernel methods without the n-by-n matrix."""
 
 from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
-from gramian.approximations import Approximation, ApproximationWarning, Exact, Nystroem
+from gramian.approximations import (
+    BKA,
+    MEKA,
+    Approximation,
+    ApproximationWarning,
+    Exact,
+    Nystroem,
+)
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
 from gramian.factors import Factors
@@ -58,9 +65,11 @@ from gramian.samplers import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BKA",
     "BLESS",
     "CSI",
     "KDPP",
+    "MEKA",
     "RBF",
     "SQUEAK",
     "AdditiveChi2",

@@ -5,9 +5,10 @@ Matrices that grow with n are reached only through products with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.linalg
 
 from gramian import _arrays
 from gramian._arrays import Array
@@ -117,15 +118,13 @@ def top_eigenpairs(
 
 
 def psd_root(S: np.ndarray) -> np.ndarray:
-    """B with B Bᵀ = S for a positive semi-definite matrix, with as many columns as S has rank."""
+    """B with B Bᵀ = S for a positive semi-definite matrix."""
     values, vectors = np.linalg.eigh(S)
-    noise = cutoff(values, len(S))
-    if values[0] < -1e3 * noise:
+    if values[0] < -max(1e3 * cutoff(values, len(S)), 1e-6 * values[-1]):
         raise NotPositiveDefiniteError(
-            f"the matrix has an eigenvalue of {values[0]:.2g}, the largest being {values[-1]:.2g}"
+            f"its core has an eigenvalue of {values[0]:.2g}, the largest being {values[-1]:.2g}"
         )
-    kept = values > noise
-    return vectors[:, kept] * np.sqrt(values[kept])
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def spectrum(inner: np.ndarray, core: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -145,3 +144,49 @@ def spectrum(inner: np.ndarray, core: np.ndarray | None) -> tuple[np.ndarray, np
     kept = sizes > cutoff(values, len(values))
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
     return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+
+
+def is_psd(S: np.ndarray) -> bool:
+    """Whether a symmetric matrix is positive semi-definite, but for rounding."""
+    shifted = S + len(S) * np.finfo(float).eps * np.trace(S) * np.eye(len(S))
+    return scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] == 0
+
+
+def nearest_psd(S: np.ndarray, inner: list[np.ndarray], *, shift: bool = False) -> np.ndarray:
+    """S' such that Z S' Zᵀ is the positive semi-definite matrix nearest to Z S Zᵀ, from ZᵀZ.
+
+    With Z = Q R, the negative eigenvalues of R S Rᵀ are set to 0, or all eigenvalues raised until
+    the least is 0. ZᵀZ is given by the blocks on its diagonal.
+    """
+    roots, inverses = zip(*map(_root_and_inverse, inner), strict=True)
+    if any((np.diagonal(r @ i) < 0.5).any() for r, i in zip(roots, inverses, strict=True)):
+        # Directions in which no row has features: S has no say there.
+        spans = [i @ r for r, i in zip(roots, inverses, strict=True)]
+        S = _times_blocks(spans, _times_blocks(spans, S).T)
+    T = _times_blocks(roots, _times_blocks(roots, S).T)
+    if shift:
+        least = scipy.linalg.eigh(T, eigvals_only=True, subset_by_index=[0, 0])[0]
+        raised = [max(-least, 0.0) * (inverse @ inverse.T) for inverse in inverses]
+        return S + scipy.linalg.block_diag(*raised)
+    # Only eigenvectors of negative eigenvalues are asked for: there are few.
+    values, vectors = scipy.linalg.eigh(T, subset_by_value=[-np.inf, 0.0], overwrite_a=True)
+    lacking = _times_blocks(inverses, vectors * np.sqrt(-values))
+    return S + lacking @ lacking.T
+
+
+def _root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R with RᵀR = G, and its pseudo-inverse."""
+    values, vectors = np.linalg.eigh(G)
+    kept = values > cutoff(values, len(values))
+    root = np.sqrt(np.where(kept, values, 0.0))
+    inverse = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
+    return root[:, None] * vectors.T, vectors * inverse
+
+
+def _times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
+    """The block-diagonal matrix of these blocks, times M."""
+    out, start = np.empty_like(M), 0
+    for block in blocks:
+        out[start : start + len(block)] = block @ M[start : start + len(block)]
+        start += len(block)
+    return out

@@ -12,6 +12,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from gramian import _settings
 from gramian._progress import progress
 
 
@@ -41,6 +42,22 @@ def in_order(
             finally:
                 for future in pending:
                     future.cancel()
+
+
+def side_by_side(
+    function: Callable[[Any], Any], items: Sequence[Any], label: str, *, serial: bool = False
+) -> list[Any]:
+    """Results of ``function`` over items that are walks of their own, each held to one thread."""
+    if serial or len(items) == 1:
+        return [function(item) for item in items]
+    workers = _settings.n_threads()
+    share = _settings.memory_budget() // workers
+
+    def alone(item: Any) -> Any:
+        with _settings.config_context(n_threads=1, memory_budget=share, progress=False):
+            return function(item)
+
+    return list(in_order(alone, items, workers, label))
 
 
 _blas_lock = threading.Lock()

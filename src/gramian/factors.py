@@ -12,7 +12,7 @@ import scipy.linalg
 from gramian import _arrays, _settings
 from gramian._arrays import Array, Namespace
 from gramian._linalg import psd_root
-from gramian._threads import in_order
+from gramian._threads import side_by_side
 from gramian.core import BlockCore
 from gramian.rows import ArrayRows, Rows
 
@@ -171,20 +171,9 @@ class Factors:
 
     def _each(self, function: Callable[[int], Any]) -> list[Any]:
         """Parts side by side, each in one thread; a single one uses all threads itself."""
-        count = len(self.parts)
-        if count == 1:
-            return [function(0)]
         serial = any(getattr(Z, "serial", False) for Z in self.parts)
-        if serial or _arrays.runs_own_threads(self._example()):
-            return [function(i) for i in range(count)]
-        workers = _settings.n_threads()
-        share = _settings.memory_budget() // workers
-
-        def alone(i: int) -> Any:
-            with _settings.config_context(n_threads=1, memory_budget=share, progress=False):
-                return function(i)
-
-        return list(in_order(alone, range(count), workers, "parts"))
+        serial = serial or _arrays.runs_own_threads(self._example())
+        return side_by_side(function, range(len(self.parts)), "parts", serial=serial)
 
     # Products.
 

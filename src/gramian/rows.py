@@ -306,6 +306,8 @@ class FeatureRows(Rows):
         self._row_bytes = work_bytes + width * _arrays.itemsize(dtype)
 
     def take(self, indices: Any) -> Array:
+        if len(indices) == 0:  # kernels have no largest distance to look at
+            return _arrays.empty((0, self.shape[1]), self.example(), self.dtype)
         return self.features(self.rows.take(indices))
 
     def map(

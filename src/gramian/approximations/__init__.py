@@ -1,7 +1,8 @@
 """Approximations of the kernel matrix."""
 
-from gramian.approximations.base import Approximation
+from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.blocks import BKA, MEKA
 from gramian.approximations.exact import Exact
-from gramian.approximations.nystroem import ApproximationWarning, Nystroem
+from gramian.approximations.nystroem import Nystroem
 
-__all__ = ["Approximation", "ApproximationWarning", "Exact", "Nystroem"]
+__all__ = ["BKA", "MEKA", "Approximation", "ApproximationWarning", "Exact", "Nystroem"]

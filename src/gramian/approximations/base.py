@@ -17,7 +17,11 @@ from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import FeatureRows, Rows, as_rows
 
-__all__ = ["Approximation"]
+__all__ = ["Approximation", "ApproximationWarning"]
+
+
+class ApproximationWarning(UserWarning):
+    """An approximation that is not what was asked for."""
 
 
 class Approximation(

@@ -15,16 +15,12 @@ from sklearn.utils.extmath import randomized_svd
 from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
-from gramian.approximations.base import Approximation
+from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.gram import Gram
 from gramian.rows import ArrayRows, even_spans
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
 __all__ = ["Nystroem"]
-
-
-class ApproximationWarning(UserWarning):
-    """An approximation that is not what was asked for."""
 
 
 class Nystroem(Approximation):
@@ -151,7 +147,7 @@ class Nystroem(Approximation):
         if self.rank is not None and self.truncation == "core":
             P = _inverse_root_of_rank(W, self.rank, cutoff)
         else:
-            P = _inverse_root(W, cutoff, gram)
+            P = inverse_root(W, cutoff, gram)
         self.landmarks_ = landmarks
         self._prepare(gram, scale[:, None] * P)
         if self.rank is not None and self.truncation == "embedding":
@@ -246,7 +242,7 @@ def _core(gram: Gram, landmarks: Landmarks) -> np.ndarray:
     return _tiles.dense(gram.kernel, ArrayRows(points.astype(np.float64)))
 
 
-def _inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:
+def inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:
     """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
     factor, order, rank, _ = dpstrf(W, tol=cutoff * max(W.diagonal().max(), 0.0), lower=1)
     if rank == 0 or not np.isfinite(factor).all():

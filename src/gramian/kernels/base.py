@@ -35,6 +35,7 @@ class Kernel(BaseEstimator):
 
     takes_sparse: ClassVar[bool] = True
     takes_negative: ClassVar[bool] = True
+    stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
     is_matrix: ClassVar[bool] = False  # whether rows are those of the kernel matrix itself
     serial: ClassVar[bool] = False  # whether blocks must be evaluated one after the other
 

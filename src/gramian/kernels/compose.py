@@ -29,6 +29,10 @@ class _Composed(Kernel):
         return any(part.serial for part in self._parts())
 
     @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return all(part.stationary for part in self._parts())
+
+    @property
     def takes_sparse(self) -> bool:  # type: ignore[override]
         return all(part.takes_sparse for part in self._parts())
 

@@ -29,6 +29,7 @@ class EuclideanKernel(DistanceKernel):
     """A kernel of the Euclidean distance."""
 
     pairing = staticmethod(_pairings.squared_euclidean)
+    stationary = True
 
     def _distances(self, sample: Any) -> np.ndarray:
         return np.sqrt(_pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
@@ -85,6 +86,7 @@ class Laplacian(ExponentialDecay):
     """
 
     pairing = staticmethod(_pairings.cityblock)
+    stationary = True
     squared = False
 
     def _distances(self, sample: Any) -> np.ndarray:

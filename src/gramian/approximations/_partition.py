@@ -1,0 +1,165 @@
+"""The partition of rows into blocks: found on the training rows, and carried on to new ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian.approximations.base import ApproximationWarning
+from gramian.gram import Gram
+from gramian.rows import Rows
+
+CLUSTERED_ROWS = 20_000  # k-means looks at this many rows at most, or a hundred for each block
+SPECTRAL_ROWS = 2_000  # spectral clustering at this many: it needs their whole matrix
+LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
+
+
+class Partition(NamedTuple):
+    """The block of each training row, and the blocks' centres."""
+
+    labels: np.ndarray  # int32
+    centres: Array
+
+
+def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partition:
+    """``how`` is "kmeans", "spectral", "random", or the label of each row."""
+    rows = gram.rows
+    if gram.kernel.is_matrix:
+        raise ValueError(
+            "Blocks of rows are found by the rows' distances; got a precomputed matrix. Use "
+            "Nystroem, or a kernel of rows."
+        )
+    n = rows.shape[0]
+    if isinstance(how, str) and how == "kmeans":
+        centres = _kmeans_centres(rows, count, rng)
+        labels = nearest(rows, centres)
+    elif isinstance(how, str) and how == "spectral":
+        numbers = np.sort(rng.choice(n, size=min(n, SPECTRAL_ROWS), replace=False))
+        sampled = _spectral_labels(gram, numbers, count, rng)
+        centres = _means(rows.choose(numbers), sampled, count)
+        labels = sampled if len(numbers) == n else nearest(rows, centres)
+    elif isinstance(how, str) and how == "random":
+        labels = (rng.permutation(n) % count).astype(np.int32)
+        centres = _means(rows, labels, count)
+    else:
+        labels = _given_labels(how, n)
+        centres = _means(rows, labels, int(labels.max()) + 1)
+    return _merged(rows, labels, centres)
+
+
+def nearest(rows: Rows, centres: Array) -> np.ndarray:
+    """The nearest of the centres of each row, in one pass."""
+    xp, dtype = rows.xp, rows.dtype
+    middle = xp.mean(centres, axis=0)
+    right = _arrays.astype(centres - middle, dtype)
+    norms = _arrays.row_norms(right) / 2
+    right = _arrays.contiguous(xp.matrix_transpose(right))
+    # Dense rows are moved to where less is lost to cancellation; this would fill sparse ones.
+    shift = _arrays.astype(middle, dtype)
+
+    def closest(x: Array, out: Array) -> Array:
+        products = _arrays.matmul(x, right) if _arrays.issparse(x) else (x - shift) @ right
+        return _arrays.astype(xp.argmax(products - norms, axis=1), xp.int32)
+
+    labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
+    return np.asarray(_arrays.to_numpy(labels))
+
+
+def _row_bytes(rows: Rows, centres: Array) -> int:
+    return (rows.shape[1] + 2 * int(centres.shape[0])) * _arrays.itemsize(rows.dtype)
+
+
+def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
+    """Centres of scikit-learn's k-means on a subsample."""
+    from sklearn.cluster import KMeans  # takes long to import
+
+    n = rows.shape[0]
+    size = min(n, max(CLUSTERED_ROWS, 100 * count))
+    example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
+    sample = example if _arrays.issparse(example) else _arrays.to_numpy(example)
+    kmeans = KMeans(count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kmeans.fit(sample)
+    return _arrays.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
+
+
+def _spectral_labels(
+    gram: Gram, numbers: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Spectral clustering, scikit-learn's, on the kernel matrix of some rows."""
+    from sklearn.cluster import spectral_clustering  # takes long to import
+
+    K = np.asarray(_arrays.to_numpy(gram.block(numbers, numbers)), dtype=np.float64)
+    if K.min() < 0:
+        raise ValueError(
+            "partition='spectral' needs a kernel without negative values, which serve as weights "
+            f"of a graph; got {gram.kernel!r}. Use partition='kmeans'."
+        )
+    if count == 1:
+        return np.zeros(len(numbers), dtype=np.int32)
+    with warnings.catch_warnings():  # of a graph in several pieces, which are fine blocks
+        warnings.simplefilter("ignore", UserWarning)
+        labels = spectral_clustering(
+            K, n_clusters=count, eigen_solver="arpack", random_state=int(rng.integers(2**31))
+        )
+    return labels.astype(np.int32)
+
+
+def _given_labels(given: Any, n: int) -> np.ndarray:
+    labels = np.asarray(_arrays.to_numpy(given))
+    if labels.ndim == 0:
+        raise ValueError(
+            "partition must be 'kmeans', 'spectral', 'random', or the block of each row; got "
+            f"{given!r}."
+        )
+    if labels.shape != (n,):
+        raise ValueError(
+            f"partition given as labels needs one for each of the {n} rows; got shape "
+            f"{labels.shape}."
+        )
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
+def _means(rows: Rows, labels: np.ndarray, count: int) -> Array:
+    xp = rows.xp
+    blocks = np.arange(count)
+
+    def sums(x: Array, own: np.ndarray) -> Array:
+        members = _arrays.like(own[:, None] == blocks, rows.example(), rows.dtype)
+        turned = x.T if _arrays.issparse(x) else xp.matrix_transpose(x)
+        return _arrays.matmul(turned, members)
+
+    totals = rows.sum(sums, labels, row_bytes=count * 8, label="blocks")
+    sizes = np.maximum(np.bincount(labels, minlength=count), 1)
+    return xp.matrix_transpose(totals / _arrays.like(sizes, totals, xp.float64))
+
+
+def _merged(rows: Rows, labels: np.ndarray, centres: Array) -> Partition:
+    """Rows of empty and tiny blocks go to the nearest of the others, with a note."""
+    count = int(centres.shape[0])
+    sizes = np.bincount(labels, minlength=count)
+    least = LEAST_ROWS if len(labels) >= 4 * LEAST_ROWS * count else 1
+    kept = np.flatnonzero(sizes >= least)
+    if len(kept) == count:
+        return Partition(labels, centres)
+    few = "no rows" if least == 1 else f"fewer than {least} rows"
+    warnings.warn(
+        f"{count - len(kept)} of {count} blocks had {few} and were merged with the nearest "
+        f"others: {len(kept)} are left.",
+        ApproximationWarning,
+        stacklevel=7,
+    )
+    centres = _arrays.take_rows(centres, kept)
+    renumbered = np.full(count, -1, dtype=np.int32)
+    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+    labels = renumbered[labels]
+    lost = np.flatnonzero(labels < 0)
+    if len(lost):
+        labels[lost] = nearest(rows.choose(lost), centres)
+    return Partition(labels, centres)

@@ -17,7 +17,7 @@ LAYERS = [
     ["_checks"],
     ["_settings"],
     ["_arrays", "_progress"],
-    ["_threads"],
+    ["_threads", "_objects"],
     ["rows"],
     ["_tiles", "kernels._pairings"],
     ["kernels"],

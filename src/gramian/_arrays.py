@@ -50,8 +50,15 @@ def dense(x: Array) -> Array:
     return x.toarray() if issparse(x) else x
 
 
+def is_objects(x: Any) -> bool:
+    """Whether x holds Python objects, one for each row, that no array library can compute with."""
+    return isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1
+
+
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
-    """x as an array of the reference's library, on its device."""
+    """x as an array of the reference's library, on its device; objects stay as they are."""
+    if is_objects(x):
+        return x
     if not is_foreign(reference):
         return np.asarray(to_numpy(x), dtype=dtype)
     xp = namespace(reference)
@@ -83,8 +90,8 @@ def itemsize(dtype: Any) -> int:
 
 
 def astype(x: Array, dtype: Any) -> Array:
-    """x in another dtype; x itself where it has that dtype already."""
-    if x.dtype == dtype:
+    """x in another dtype; x itself where it has that dtype already, or holds objects."""
+    if x.dtype == dtype or is_objects(x):
         return x
     if not is_foreign(x):
         return x.astype(dtype, copy=False)

@@ -7,8 +7,10 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from gramian.kernels import as_kernel
+from gramian.kernels import Kernel, as_kernel
+from gramian.rows import Rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -43,6 +45,7 @@ class KernelParameter:
     """
 
     kernel: Any
+    kernel_: Kernel
 
     def set_params(self, **params: Any) -> Any:
         # ``kernel__gamma`` may be set where the kernel is given by name: it becomes an object.
@@ -52,14 +55,35 @@ class KernelParameter:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        kernel = self.kernel
-        while hasattr(kernel, "kernel") and not hasattr(kernel, "against"):
-            kernel = kernel.kernel  # an approximation's own
         try:
-            kernel = as_kernel(kernel)
+            kernel = self._bare_kernel()
         except (TypeError, ValueError):  # reported by fit
             return tags
         tags.input_tags.sparse = kernel.takes_sparse
         tags.input_tags.pairwise = kernel.is_matrix
         tags.input_tags.positive_only = not kernel.takes_negative
         return tags
+
+    def _bare_kernel(self) -> Kernel:
+        kernel = self.kernel
+        while hasattr(kernel, "kernel") and not hasattr(kernel, "against"):
+            kernel = kernel.kernel  # an approximation's own
+        return as_kernel(kernel)
+
+    def _read(self, X: Any, *, reset: bool, min_rows: int = 1) -> Rows:
+        """X as rows, checked: of any kind where ``reset``, as in a fit; else as those of the fit.
+
+        Whether they are objects is then known by the kernel given, where that is an approximation
+        fitted already, or by this estimator.
+        """
+        kernel = self._bare_kernel() if reset else self.kernel_
+        objects = getattr(self.kernel if reset else self, "_on_objects", None)
+        rows = kernel.read(X, owner=type(self).__name__, min_rows=min_rows, objects=objects)
+        if reset:
+            self._on_objects = rows.are_objects
+        if not rows.are_objects or hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        elif reset:  # objects have no features that could be counted; an earlier fit's may have had
+            for name in ("n_features_in_", "feature_names_in_"):
+                vars(self).pop(name, None)
+        return rows

@@ -10,7 +10,7 @@ import numpy as np
 from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
 from gramian.kernels import Kernel, Precomputed, as_kernel
-from gramian.rows import ArrayRows, Rows, as_rows
+from gramian.rows import ArrayRows, Rows
 
 __all__ = ["Gram"]
 
@@ -52,10 +52,12 @@ class Gram:
 
     def __init__(self, kernel: Any, rows: Any, columns: Any = None) -> None:
         self.kernel: Kernel = as_kernel(kernel)
-        self.rows: Rows = self.kernel.check_rows(as_rows(rows))
+        self.rows: Rows = self.kernel.read(rows)
         self.symmetric = columns is None
         self.points = (
-            self.kernel.points(self.rows) if columns is None else as_rows(columns, name="columns")
+            self.kernel.points(self.rows)
+            if columns is None
+            else self.kernel.read(columns, name="columns", objects=self.rows.are_objects)
         )
         self.shape = (self.rows.shape[0], self.points.shape[0])
         self.dtype = _tiles.common_dtype(self.rows, self.points)

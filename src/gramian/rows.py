@@ -18,7 +18,7 @@ import numpy as np
 import sklearn
 from sklearn.utils import check_array
 
-from gramian import _arrays, _settings
+from gramian import _arrays, _objects, _settings
 from gramian._arrays import Array, Namespace
 from gramian._threads import in_order
 
@@ -46,6 +46,11 @@ class Rows(ABC):
     shape: tuple[int, int]
     dtype: Any
     xp: Namespace
+
+    @property
+    def are_objects(self) -> bool:
+        """Whether each row is a Python object, such as a string, that only a function can read."""
+        return False
 
     @abstractmethod
     def take(self, indices: Any) -> Array:
@@ -108,9 +113,10 @@ class ArrayRows(Rows):
 
     Parameters
     ----------
-    data : array of shape (n, d)
+    data : array of shape (n, d), or of shape (n,) and dtype object
         It is kept as it is; blocks are converted to float32 or float64 when they are read, so an
-        integer array or a file on disk never becomes a float copy in memory.
+        integer array or a file on disk never becomes a float copy in memory. A 1-D array of objects
+        makes rows of one object each, which blocks hold as they are.
 
     Examples
     --------
@@ -126,8 +132,12 @@ class ArrayRows(Rows):
 
     def __init__(self, data: Array) -> None:
         self.data = data
-        self.shape = (int(data.shape[0]), int(data.shape[1]))
+        self.shape = (int(data.shape[0]), 1 if self.are_objects else int(data.shape[1]))
         self.dtype = _arrays.float_dtype(data)
+
+    @property
+    def are_objects(self) -> bool:
+        return _arrays.is_objects(self.data)
 
     @property
     def xp(self) -> Namespace:
@@ -150,7 +160,8 @@ class ArrayRows(Rows):
         return self.block(0, self.shape[0])
 
     def persist(self) -> ArrayRows:
-        if self.data.dtype == self.dtype and not _arrays.is_on_disk(self.data):
+        ready = self.data.dtype == self.dtype or self.are_objects
+        if ready and not _arrays.is_on_disk(self.data):
             return self
         if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
             return self
@@ -298,6 +309,7 @@ class FeatureRows(Rows):
     ) -> None:
         self.rows = rows
         self.features = features
+        self.serial = serial
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
         self.xp = rows.xp
@@ -399,21 +411,40 @@ def _as_float64(x: Array) -> Array:
     return _arrays.astype(x, _arrays.namespace(x).float64)
 
 
-def as_rows(X: Any, *, name: str = "X", owner: str | None = None, min_rows: int = 1) -> Rows:
+def as_rows(
+    X: Any,
+    *,
+    name: str = "X",
+    owner: str | None = None,
+    min_rows: int = 1,
+    objects: bool | None = False,
+) -> Rows:
     """X as :class:`Rows`, checked once: two dimensions, real numbers, all finite.
 
     Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
     SciPy sparse matrices, torch tensors and other arrays of the array API standard. Rows pass
     through unchanged.
 
+    With ``objects=True`` each entry of X is an object, such as a string, that only a kernel
+    function can read; nothing is asked of it. With None that is so where X is no table of numbers:
+    a list of strings, of sets, of lists of different lengths; a 1-D array of dtype object, whatever
+    it holds; an array of more than two dimensions; a frame with columns of text, of which each row
+    is an object, a 1-D array.
+
     Examples
     --------
     >>> from gramian import as_rows
     >>> as_rows([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
+    >>> as_rows(["kernel", "colonel"], objects=None)
+    ArrayRows(shape=(2, 1), dtype=object)
     """
     if isinstance(X, Rows):
         return X
+    if objects is None:
+        objects = not _objects.is_table(X)
+    if objects:
+        return ArrayRows(_objects.as_objects(X, name, owner, min_rows))
     data = _checked_foreign(X, name, owner, min_rows) if _arrays.is_foreign(X) else None
     if data is None:
         data = _checked_host(X, name, owner, min_rows)
@@ -437,30 +468,18 @@ def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
         # Frames of several dtypes may still come as objects.
         return data.astype(np.float64) if data.dtype == object else data
     except ValueError as error:
-        columns = _text_columns(X)
+        columns = _objects.text_columns(X)
         if not columns:
+            if not _objects.is_table(X):
+                error.add_note(
+                    "Objects such as strings or lists of different lengths need a kernel that is a "
+                    "function of two of them: FunctionKernel(function, pairwise=True)."
+                )
             raise
         raise ValueError(
             f"{name} must hold numbers only; these columns do not: {', '.join(columns)}. "
             "Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder) or drop them."
         ) from error
-
-
-def _text_columns(X: Any) -> list[str]:
-    """The names of the columns of a frame or object array that hold no numbers."""
-    if hasattr(X, "columns"):
-        columns = [(repr(str(c)), X[c]) for c in X.columns]
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
-        columns = [(str(i), X[:, i]) for i in range(X.shape[1])]
-    else:
-        return []
-    bad = []
-    for label, column in columns:
-        try:
-            np.asarray(column).astype(float)
-        except (TypeError, ValueError):
-            bad.append(label)
-    return bad
 
 
 def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> Array:

@@ -79,7 +79,7 @@ def example_rows(n: int = 90, d: int = 5, *, positive: bool = False, seed: int =
 
 
 def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -> None:
-    """Check a kernel on rows X (by default, rows that suit it).
+    """Check a kernel on rows X (by default, rows that suit it), or on objects that it takes.
 
     Its matrices are symmetric and positive semi-definite unless it says otherwise, their diagonal
     is ``diag``, every way to ask for entries gives the same, whatever the blocks and threads;
@@ -89,7 +89,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     if X is None:
         X = example_rows(positive=not kernel.takes_negative)
         X = Linear()(X) if isinstance(kernel, Precomputed) else X
-    X = np.asarray(X, dtype=np.float64)
+    objects = kernel.read(X).are_objects
+    X = X if objects else np.asarray(X, dtype=np.float64)
     _check_parameters(kernel)
     kernel = clone(kernel).fit(X)
     K = kernel(X)
@@ -110,17 +111,22 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
         assert smallest > -1e-10 * size * len(K), f"PSD: smallest eigenvalue is {smallest:.1e}"
     _check_gram(kernel, X, K, 1e-11 * size * len(K))
     _check_blocks_and_threads(lambda: kernel(X), 1e-12 * size)
+    _close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)
+    if not objects:
+        _check_kinds_of_numbers(kernel, X, K, size)
+    if not isinstance(kernel, Precomputed):
+        _close("blocks of K(X, Y)", kernel(X[:7], X[7:20]), K[:7, 7:20], 1e-11 * size)
+    _close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
+
+
+def _check_kinds_of_numbers(kernel: Kernel, X: np.ndarray, K: np.ndarray, size: float) -> None:
     single = X.astype(np.float32)
     assert kernel(single).dtype == np.float32, "float32 rows give a float32 matrix"
     _close("float32 is close to float64", kernel(single), kernel(single.astype(float)), 1e-4 * size)
-    _close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)
     if kernel.takes_sparse and not kernel.serial:
         _close("sparse rows", kernel(scipy.sparse.csr_array(X)), K, 1e-10 * size)
     elif not kernel.takes_sparse:
         _refuses(lambda: kernel(scipy.sparse.csr_array(X)), "sparse rows")
-    if not isinstance(kernel, Precomputed):
-        _close("blocks of K(X, Y)", kernel(X[:7], X[7:20]), K[:7, 7:20], 1e-11 * size)
-    _close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
 
 
 def check_sampler(sampler: Sampler, *, library: str | None = None) -> None:

@@ -29,10 +29,11 @@ class Partition(NamedTuple):
 def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partition:
     """``how`` is "kmeans", "spectral", "random", or the label of each row."""
     rows = gram.rows
-    if gram.kernel.is_matrix:
+    if gram.kernel.is_matrix or rows.are_objects:
+        got = "objects" if rows.are_objects else "a precomputed matrix"
         raise ValueError(
-            "Blocks of rows are found by the rows' distances; got a precomputed matrix. Use "
-            "Nystroem, or a kernel of rows."
+            f"Blocks of rows are found by distances between rows that are vectors; got {got}. Use "
+            "Nystroem."
         )
     n = rows.shape[0]
     if isinstance(how, str) and how == "kmeans":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
@@ -15,7 +15,7 @@ from gramian._estimators import KernelParameter, all_or_nothing, generator
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
-from gramian.rows import FeatureRows, Rows, as_rows
+from gramian.rows import FeatureRows, Rows
 
 __all__ = ["Approximation", "ApproximationWarning"]
 
@@ -58,8 +58,7 @@ class Approximation(
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Approximation:
         """Learn the approximation from the rows X."""
-        rows = as_rows(X, owner=type(self).__name__, min_rows=2)
-        validate_data(self, X, reset=True, skip_check_array=True)
+        rows = self._read(X, reset=True, min_rows=2)
         return self.fit_rows(rows, generator(self.random_state), y)
 
     def fit_rows(
@@ -71,7 +70,9 @@ class Approximation(
         kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
         self._single = _arrays.itemsize(rows.dtype) == 4
-        self.n_features_in_ = rows.shape[1]
+        self._on_objects = rows.are_objects
+        if not rows.are_objects:
+            self.n_features_in_ = rows.shape[1]
         self.n_components_ = self._n_features_out = self._fit(Gram(kernel, rows), rng, y)
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self
@@ -125,11 +126,7 @@ class Approximation(
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")
-        if isinstance(X, Rows):
-            return X
-        rows = as_rows(X, owner=type(self).__name__)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.kernel_.check_rows(rows)
+        return X if isinstance(X, Rows) else self._read(X, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

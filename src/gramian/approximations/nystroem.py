@@ -35,7 +35,7 @@ class Nystroem(Approximation):
     landmarks : str, Sampler or array, default="auto"
         How they are chosen: see :func:`gramian.sampler_names`. "auto" takes k-means centres, or
         randomly pivoted Cholesky where rows are no dense vectors. An array gives the landmarks
-        themselves: points of shape (m, n_columns), or the numbers of m rows.
+        themselves: points of shape (m, n_columns), m objects, or the numbers of m rows.
     rank : int, optional
         Keep this many features, fewer than landmarks.
     truncation : {"embedding", "core"}, default="embedding"
@@ -239,7 +239,7 @@ def _core(gram: Gram, landmarks: Landmarks) -> np.ndarray:
     gram.evaluations += len(landmarks) ** 2
     points = landmarks.points
     points = points if _arrays.issparse(points) else _arrays.to_numpy(points)
-    return _tiles.dense(gram.kernel, ArrayRows(points.astype(np.float64)))
+    return _tiles.dense(gram.kernel, ArrayRows(_arrays.astype(points, np.float64)))
 
 
 def inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:

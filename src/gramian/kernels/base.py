@@ -36,6 +36,7 @@ class Kernel(BaseEstimator):
     takes_sparse: ClassVar[bool] = True
     takes_negative: ClassVar[bool] = True
     stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
+    takes_objects: ClassVar[bool] = False  # whether rows may be strings, sets, graphs, ...
     is_matrix: ClassVar[bool] = False  # whether rows are those of the kernel matrix itself
     serial: ClassVar[bool] = False  # whether blocks must be evaluated one after the other
 
@@ -49,7 +50,7 @@ class Kernel(BaseEstimator):
 
         Warns if on these rows nearly all kernel values underflow, or are nearly the same.
         """
-        rows = self.check_rows(as_rows(X, owner=type(self).__name__))
+        rows = self.read(X)
         return self.fit_rows(rows, np.random.default_rng(random_state))
 
     def fit_rows(
@@ -62,10 +63,10 @@ class Kernel(BaseEstimator):
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        rows = self.check_rows(as_rows(X, owner=type(self).__name__))
+        rows = self.read(X)
         columns = None
         if Y is not None:
-            columns = self.check_rows(as_rows(Y, name="Y", owner=type(self).__name__))
+            columns = self.read(Y, name="Y", objects=rows.are_objects)
             if columns.shape[1] != rows.shape[1]:
                 raise ValueError(
                     f"X and Y must have the same number of columns; got {rows.shape[1]} and "
@@ -75,10 +76,33 @@ class Kernel(BaseEstimator):
 
     def diag(self, X: Any) -> Array:
         """k(x, x) for each row of X."""
-        return self.diagonal(self.check_rows(as_rows(X, owner=type(self).__name__)))
+        return self.diagonal(self.read(X))
+
+    def read(
+        self,
+        X: Any,
+        *,
+        name: str = "X",
+        owner: str | None = None,
+        min_rows: int = 1,
+        objects: bool | None = None,
+    ) -> Rows:
+        """X as rows that this kernel can serve, checked: of numbers, or objects if it takes these.
+
+        ``objects`` says which, where that is known; see :func:`gramian.as_rows`.
+        """
+        owner = type(self).__name__ if owner is None else owner
+        objects = objects if self.takes_objects else False
+        rows = as_rows(X, name=name, owner=owner, min_rows=min_rows, objects=objects)
+        return self.check_rows(rows)
 
     def check_rows(self, rows: Rows) -> Rows:
         """The rows, if this kernel can serve them; a ``ValueError`` if not."""
+        if rows.are_objects and not self.takes_objects:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of numbers; got objects. Use a kernel that is a "
+                "function of two objects: FunctionKernel(function, pairwise=True)."
+            )
         if not self.takes_sparse and _arrays.issparse(getattr(rows, "data", None)):
             raise ValueError(
                 f"{type(self).__name__} does not take sparse rows. Convert them with X.toarray(), "

@@ -40,6 +40,10 @@ class _Composed(Kernel):
     def takes_negative(self) -> bool:  # type: ignore[override]
         return all(part.takes_negative for part in self._parts())
 
+    @property
+    def takes_objects(self) -> bool:  # type: ignore[override]
+        return all(part.takes_objects for part in self._parts())
+
     def check_rows(self, rows: Rows) -> Rows:
         for part in self._parts():
             rows = part.check_rows(rows)

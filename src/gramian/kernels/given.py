@@ -22,12 +22,21 @@ class FunctionKernel(Kernel):
     Where a kernel is expected, the function itself may be given; this class is for its option.
     The function is called on one block of rows after the other, never from two threads at once.
 
+    Rows need not be numbers: a list of strings, sets, graphs or lists of different lengths is a
+    list of objects, which the function gets as they are. So is a 1-D array of dtype object,
+    whatever it holds, and a pandas Series of anything but numbers; of an array of more than two
+    dimensions, and of a frame with columns of text, each row is an object. Equally long lists of
+    numbers are a table, as in scikit-learn: where lists may by chance be equally long, put them
+    into a 1-D array of dtype object. New rows are read as those of the fit were.
+
     Parameters
     ----------
     function : callable
-        ``function(X, Y)`` of two blocks of rows gives the matrix of shape (len(X), len(Y)).
+        ``function(X, Y)`` of two blocks of rows gives the matrix of shape (len(X), len(Y)). Blocks
+        of objects are lists.
     pairwise : bool, default=False
-        True: ``function(x, y)`` takes two single rows and gives one number. That is slow.
+        True: ``function(x, y)`` takes two single rows, or objects, and gives one number. That is
+        slow.
 
     Examples
     --------
@@ -37,9 +46,15 @@ class FunctionKernel(Kernel):
     array([[121.]])
     >>> FunctionKernel(np.dot, pairwise=True)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
+    >>> def shared_letters(a, b):
+    ...     return len(set(a) & set(b))
+    >>> FunctionKernel(shared_letters, pairwise=True)(["kernel", "colonel"], ["near", "far"])
+    array([[3., 1.],
+           [2., 0.]])
     """
 
     serial = True
+    takes_objects = True
 
     def __init__(self, function: Callable[..., Any], pairwise: bool = False) -> None:
         self.function = function
@@ -55,16 +70,19 @@ class FunctionKernel(Kernel):
 
     def _diagonal(self, x: Array) -> Array:
         # Small squares on the diagonal, so that little is computed beside it.
-        squares = [_arrays.span(x, i, i + 16) for i in range(0, x.shape[0], 16)]
+        size = 1 if self.pairwise else 16
+        squares = [_arrays.span(x, i, i + size) for i in range(0, x.shape[0], size)]
         values = [np.diagonal(_arrays.to_numpy(self._values(s, s))) for s in squares]
-        return _arrays.like(np.concatenate(values), x, dtype=x.dtype)
+        return _arrays.like(np.concatenate(values), x, dtype=_arrays.float_dtype(x))
 
     def _values(self, x: Array, y: Array) -> Any:
+        expected = (int(x.shape[0]), int(y.shape[0]))
         if self.pairwise:
             x, y = _arrays.to_numpy(x), _arrays.to_numpy(y)
             return np.asarray([[float(self.function(a, b)) for b in y] for a in x])
+        if _arrays.is_objects(x):
+            x, y = list(x), list(y)
         values = self.function(x, y)
-        expected = (int(x.shape[0]), int(y.shape[0]))
         shape = tuple(np.shape(values))
         if shape != expected:
             name = getattr(self.function, "__name__", repr(self.function))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays
 from gramian._arrays import Array
@@ -16,7 +16,7 @@ from gramian.approximations import Approximation, Exact
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
-from gramian.rows import Rows, as_rows
+from gramian.rows import Rows
 
 
 class Training(NamedTuple):
@@ -64,12 +64,10 @@ class KernelLearner(KernelParameter, BaseEstimator):
     ) -> Training:
         """Check X, work out the kernel or its approximation on it, and give the matrix."""
         given = self.kernel
-        rows = as_rows(X, owner=type(self).__name__, min_rows=2)
-        validate_data(self, X, reset=True, skip_check_array=True)
+        rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
         if not isinstance(given, Approximation):
             kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
-            rows = kernel.check_rows(rows)
             exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
             if exactly or Gram(kernel, rows).fits():
                 # A generator of its own: what the kernel draws changes nothing for the learner.
@@ -92,8 +90,7 @@ class KernelLearner(KernelParameter, BaseEstimator):
     def _new_rows(self, X: Any, learned: Array) -> NewRows:
         """Check new rows and multiply their kernel values, or features, with what was learned."""
         check_is_fitted(self, "kernel_")
-        rows = self.kernel_.check_rows(as_rows(X, owner=type(self).__name__))
-        validate_data(self, X, reset=False, skip_check_array=True)
+        rows = self._read(X, reset=False)
         if self.approximation_ is not None:
             factors = self.approximation_.factor_rows(rows)
             return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)

@@ -14,6 +14,7 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
+from gramian._objects import numbers_or_objects
 from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
@@ -47,8 +48,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         ``RBF(("percentile", 10))``.
     init : {"k-means++", "random"} or array, default="k-means++"
         How the first centres are chosen: rows far from each other in the kernel's distance, or any
-        rows. An array gives them: points of shape (n_clusters, n_columns), or the numbers of
-        n_clusters rows.
+        rows. An array gives them: points of shape (n_clusters, n_columns), n_clusters objects, or
+        the numbers of n_clusters rows.
     n_init : int, default=3
         Restarts from different first centres; the best is kept. 1 is used where init is an array.
     max_iter : int, default=300
@@ -247,31 +248,33 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _given_centres(self, gram: Gram) -> tuple[Array, Array]:
         """K(rows, centres) and k(centre, centre) of the first centres that the user gave."""
         given = self._checked_init(gram.rows)
-        if given.ndim == 1:
-            return gram.columns(given), _arrays.take_rows(gram.diag(), given)
-        points = as_rows(_arrays.like(given, gram.rows.example(), gram.rows.dtype), name="init")
-        return Gram(gram.kernel, gram.rows, points).dense(), gram.kernel.diagonal(points)
+        if isinstance(given, Rows):
+            return Gram(gram.kernel, gram.rows, given).dense(), gram.kernel.diagonal(given)
+        return gram.columns(given), _arrays.take_rows(gram.diag(), given)
 
     def _given_features(self, rows: Rows) -> Array:
         """Features of the first centres that the user gave."""
         assert self.approximation_ is not None
         given = self._checked_init(rows)
-        if given.ndim == 1:
-            points: Rows = ArrayRows(rows.take(given))
-        else:
-            points = as_rows(_arrays.like(given, rows.example(), rows.dtype), name="init")
+        points = given if isinstance(given, Rows) else ArrayRows(rows.take(given))
         return self.approximation_.factor_rows(points).coordinates(np.arange(points.shape[0]))
 
-    def _checked_init(self, rows: Rows) -> np.ndarray:
+    def _checked_init(self, rows: Rows) -> np.ndarray | Rows:
+        """The numbers of the rows that are the first centres, or other points."""
         k, d = int(self.n_clusters), rows.shape[1]
-        given = np.asarray(_arrays.to_numpy(self.init))
+        given = self.init if not rows.are_objects else numbers_or_objects(self.init, "init")
+        given = np.asarray(_arrays.to_numpy(given))
         numbers = given.shape == (k,) and given.dtype.kind in "iu"
-        if not numbers and given.shape != (k, d):
+        if not numbers and given.shape != ((k,) if rows.are_objects else (k, d)):
+            points = "objects" if rows.are_objects else f"points of shape ({k}, {d})"
             raise ValueError(
-                f"init must be 'k-means++', 'random', {k} points of shape ({k}, {d}), or the "
-                f"numbers of {k} rows; got an array of shape {given.shape} and dtype {given.dtype}."
+                f"init must be 'k-means++', 'random', {k} {points}, or the numbers of {k} rows; "
+                f"got an array of shape {given.shape} and dtype {given.dtype}."
             )
-        if numbers and (given.min() < 0 or given.max() >= rows.shape[0]):
+        if not numbers:
+            given = _arrays.like(given, rows.example(), rows.dtype)
+            return as_rows(given, name="init", objects=rows.are_objects)
+        if given.min() < 0 or given.max() >= rows.shape[0]:
             raise ValueError(
                 f"init given as row numbers must be from 0 to {rows.shape[0] - 1}; got "
                 f"{given.min()} to {given.max()}."

@@ -225,10 +225,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return values, vectors
 
     def _learn_inverse(self, rows: Rows) -> KernelRidge:
-        if self.kernel_.is_matrix:
-            raise ValueError(
-                "fit_inverse_transform=True needs rows to go back to; got a precomputed matrix."
-            )
+        if self.kernel_.is_matrix or rows.are_objects:
+            got = "objects" if rows.are_objects else "a precomputed matrix"
+            raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
         size = rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype)
         _settings.check_fits(size, "pre-images in dense form", "Set fit_inverse_transform=False")
         ridge = KernelRidge(self.alpha, kernel=RBF("median"), random_state=0)

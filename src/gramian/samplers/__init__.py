@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
+from gramian import _arrays, _objects
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
 from gramian.samplers.base import Landmarks, Sampler
@@ -88,7 +88,7 @@ def as_sampler(landmarks: Any, gram: Gram) -> Sampler:
         return landmarks
     if isinstance(landmarks, str):
         if landmarks == "auto":
-            vectors = not isinstance(gram.kernel, Precomputed)
+            vectors = not isinstance(gram.kernel, Precomputed) and not gram.rows.are_objects
             sparse = _arrays.issparse(gram.rows.take([0]))
             return KMeansCentres() if vectors and not sparse else RPCholesky()
         if landmarks in _BY_NAME:
@@ -100,6 +100,9 @@ def as_sampler(landmarks: Any, gram: Gram) -> Sampler:
         )
     if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
         raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
+    if gram.rows.are_objects:
+        given = _objects.numbers_or_objects(landmarks, "landmarks")
+        return GivenPoints(landmarks) if _arrays.is_objects(given) else GivenIndices(given)
     if np.ndim(landmarks) == 1 or getattr(landmarks, "ndim", 0) == 1:
         return GivenIndices(landmarks)
     if getattr(landmarks, "ndim", np.ndim(landmarks)) == 2:

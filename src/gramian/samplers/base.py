@@ -30,7 +30,7 @@ class Landmarks:
 
     Attributes
     ----------
-    points : array of shape (m, d)
+    points : array of shape (m, d), or of m objects
         The landmarks, as ``kernel.against`` takes them.
     indices : array of int or None
         Their row numbers, where they are rows of the data.

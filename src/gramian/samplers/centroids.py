@@ -47,9 +47,10 @@ class KMeansCentres(Sampler):
     ) -> Landmarks:
         from sklearn.cluster import KMeans  # takes long to import
 
-        if isinstance(gram.kernel, Precomputed):
+        if isinstance(gram.kernel, Precomputed) or gram.rows.are_objects:
+            got = "objects" if gram.rows.are_objects else "a precomputed matrix"
             raise ValueError(
-                "k-means centres need rows that are vectors; got a precomputed matrix. Use "
+                f"k-means centres need rows that are vectors; got {got}. Use "
                 "landmarks='rpcholesky'."
             )
         n = gram.shape[0]

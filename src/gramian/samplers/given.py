@@ -70,7 +70,7 @@ class GivenPoints(Sampler):
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        points = as_rows(self.points, name="landmarks")
+        points = as_rows(self.points, name="landmarks", objects=gram.rows.are_objects)
         width = gram.rows.shape[1]
         if isinstance(gram.kernel, Precomputed):
             raise ValueError(

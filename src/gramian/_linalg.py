@@ -158,23 +158,23 @@ def nearest_psd(S: np.ndarray, inner: list[np.ndarray], *, shift: bool = False) 
     With Z = Q R, the negative eigenvalues of R S Rᵀ are set to 0, or all eigenvalues raised until
     the least is 0. ZᵀZ is given by the blocks on its diagonal.
     """
-    roots, inverses = zip(*map(_root_and_inverse, inner), strict=True)
+    roots, inverses = zip(*map(root_and_inverse, inner), strict=True)
     if any((np.diagonal(r @ i) < 0.5).any() for r, i in zip(roots, inverses, strict=True)):
         # Directions in which no row has features: S has no say there.
         spans = [i @ r for r, i in zip(roots, inverses, strict=True)]
-        S = _times_blocks(spans, _times_blocks(spans, S).T)
-    T = _times_blocks(roots, _times_blocks(roots, S).T)
+        S = times_blocks(spans, times_blocks(spans, S).T)
+    T = times_blocks(roots, times_blocks(roots, S).T)
     if shift:
         least = scipy.linalg.eigh(T, eigvals_only=True, subset_by_index=[0, 0])[0]
         raised = [max(-least, 0.0) * (inverse @ inverse.T) for inverse in inverses]
         return S + scipy.linalg.block_diag(*raised)
     # Only eigenvectors of negative eigenvalues are asked for: there are few.
     values, vectors = scipy.linalg.eigh(T, subset_by_value=[-np.inf, 0.0], overwrite_a=True)
-    lacking = _times_blocks(inverses, vectors * np.sqrt(-values))
+    lacking = times_blocks(inverses, vectors * np.sqrt(-values))
     return S + lacking @ lacking.T
 
 
-def _root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """R with RᵀR = G, and its pseudo-inverse."""
     values, vectors = np.linalg.eigh(G)
     kept = values > cutoff(values, len(values))
@@ -183,7 +183,7 @@ def _root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return root[:, None] * vectors.T, vectors * inverse
 
 
-def _times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
+def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
     """The block-diagonal matrix of these blocks, times M."""
     out, start = np.empty_like(M), 0
     for block in blocks:

@@ -21,12 +21,12 @@ SAMPLED_PER_RANK, SAMPLED_BESIDE = 3, 10
 
 
 class Basis(NamedTuple):
-    """The features of a block, z(x) = k(x, landmarks) P, and the rows that links are fitted on."""
+    """The features of a block, z(x) = k(x, landmarks) P, and what links are fitted on."""
 
     map: ProjectedKernel
     landmarks: Landmarks
-    points: Array  # the landmarks, and further rows
-    inverse: np.ndarray  # the pseudo-inverse of these points' features
+    points: Array  # the landmarks, and further rows; dropped after the fit
+    inverse: np.ndarray  # the pseudo-inverse of these points' features; dropped after the fit
 
     @property
     def rank(self) -> int:

@@ -60,10 +60,10 @@ class _Blocks(Approximation):
                 f"{type(self).__name__} chooses landmarks in each block: landmarks must be the "
                 f"name of a sampler or a sampler, such as 'uniform'; got {self.landmarks!r}."
             )
-        self._warn_of_kernel(gram)
         self.times_: dict[str, float] = {}
         with self._timed("partition"):
             labels, centres = split(gram, self.partition, count, rng)
+        self._warn_of_kernel(gram)
         self.labels_, self.centres_ = labels, centres
         self.block_sizes_ = sizes = np.bincount(labels)
         self._check_count(len(sizes), total, n)
@@ -81,6 +81,7 @@ class _Blocks(Approximation):
                 rng,
             )
         self.ranks_ = np.array([basis.rank for basis in self._bases])
+        self.landmarks_ = [basis.landmarks for basis in self._bases]
         gram.evaluations += sum(part.evaluations for part in grams)
         self._core = self._link(gram)
         self._bases = [basis._replace(points=None, inverse=None) for basis in self._bases]
@@ -244,6 +245,8 @@ class BKA(_Blocks):
     block_sizes_, ranks_ : array of shape (blocks,)
         The number of training rows and the rank of each block.
     centres_ : array of shape (blocks, d)
+    landmarks_ : list of Landmarks
+        Those of each block.
     n_components_ : int
         The total rank in use.
     nbytes_ : int
@@ -314,7 +317,7 @@ class MEKA(_Blocks):
     ----------
     links_ : bool array of shape (blocks, blocks)
         Which blocks are linked.
-    labels_, block_sizes_, ranks_, centres_, n_components_, nbytes_, times_, kernel_
+    labels_, block_sizes_, ranks_, centres_, landmarks_, n_components_, nbytes_, times_, kernel_
         As in :class:`BKA`.
 
     Examples

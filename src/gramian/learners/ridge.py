@@ -20,6 +20,7 @@ from gramian._checks import choice, is_real, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
+from gramian.core import BlockCore
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
@@ -27,6 +28,9 @@ from gramian.learners.base import KernelLearner, Training, as_targets, missing_t
 from gramian.samplers.pivoted import pivoted_cholesky
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
+
+
+LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
 
 
 class _RidgeSolver(KernelLearner):
@@ -58,8 +62,7 @@ class _RidgeSolver(KernelLearner):
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         gram, weights = training.matrix, training.weights
         if isinstance(gram, Factors):
-            self.n_iter_ = 1
-            return _small_system(gram, Y, alphas, weights)
+            return self._solve_factors(gram, Y, alphas, weights)
         root = None if weights is None else gram.rows.xp.sqrt(weights)[:, None]
         # Rows are weighted through W^½ (K + ...) W^½, which stays symmetric.
         B = Y if root is None else Y * root
@@ -71,6 +74,34 @@ class _RidgeSolver(KernelLearner):
             dual, iterations = self._iterative(gram, B, alphas, root, rng)
         self.n_iter_ = iterations
         return dual if root is None else dual * root
+
+    def _solve_factors(
+        self, factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None
+    ) -> Array:
+        blocks, right = factors.normal_equations(Y, weights)
+        if factors.core is None or factors.rank <= LARGE_CORE:
+            self.n_iter_ = 1
+            return _arrays.like(_small_system(blocks, right, factors.core, alphas), Y)
+        tol, max_iter = self._stopping(factors.dtype)
+        theta, self.n_iter_, left = _large_system(
+            blocks, right, factors.core, alphas, tol, max_iter
+        )
+        self._warn_if_above(left, tol)
+        return _arrays.like(theta, Y)
+
+    def _stopping(self, dtype: Any) -> tuple[float, int]:
+        """Tolerance, no finer than the data's own precision can carry, and most iterations."""
+        tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(dtype))
+        return tol, positive_integer(self, "max_iter", self.max_iter)
+
+    def _warn_if_above(self, left: float, tol: float) -> None:
+        if left > tol:
+            warnings.warn(
+                f"Kernel ridge stopped after {self.max_iter} iterations at a relative residual of "
+                f"{left:.1e}; asked for was {tol:.1e}. Raise max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     @one_blas_thread()
     def _iterative(
@@ -98,9 +129,7 @@ class _RidgeSolver(KernelLearner):
         def precondition(V: Array) -> Array:
             return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
 
-        # What the data's own precision cannot carry is not asked for.
-        tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(gram.dtype))
-        max_iter = positive_integer(self, "max_iter", self.max_iter)
+        tol, max_iter = self._stopping(gram.dtype)
         try:
             dual, iterations, left = _linalg.conjugate_gradients(
                 apply, B, precondition, tol=tol, max_iter=max_iter
@@ -111,13 +140,7 @@ class _RidgeSolver(KernelLearner):
                 "rows. Use a larger alpha, a positive semi-definite kernel such as RBF, or "
                 "solver='direct'."
             ) from error
-        if left > tol:
-            warnings.warn(
-                f"Kernel ridge stopped after {iterations} iterations at a relative residual of "
-                f"{left:.1e}; asked for was {tol:.1e}. Raise max_iter, tol or alpha.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._warn_if_above(left, tol)
         return dual, iterations
 
     def _alphas(self, n_targets: int) -> np.ndarray:
@@ -316,26 +339,63 @@ def _class_labels(owner: Any, y: Any) -> np.ndarray:
     return labels
 
 
-def _small_system(factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None) -> Array:
+def _small_system(
+    blocks: list[np.ndarray], right: np.ndarray, core: BlockCore | None, alphas: np.ndarray
+) -> np.ndarray:
     """θ with f(x) = z(x)ᵀθ, from one decomposition for every alpha.
 
     With eigenvalues λ of K̃ and P of :func:`_linalg.spectrum`, θ = P diag(± 1/(λ + alpha)) PᵀZᵀWY,
-    with the sign of λ.
+    with the sign of λ. ``blocks`` are those of ZᵀWZ, ``right`` is ZᵀWY.
     """
-    blocks, right = factors.normal_equations(Y, weights)
-    core = None if factors.core is None else factors.core.dense()
-    values, P = _linalg.spectrum(scipy.linalg.block_diag(*blocks), core)
+    inner = scipy.linalg.block_diag(*blocks)
+    values, P = _linalg.spectrum(inner, None if core is None else core.dense())
     shifted = values[:, None] + alphas
     if (shifted <= 0).any():
-        _indefinite(values[-1])
-    theta = P @ (np.where(values < 0, -1.0, 1.0)[:, None] * (P.T @ right) / shifted)
-    return _arrays.like(theta, Y)
+        _indefinite(f"an eigenvalue of {values[-1]:.2g}")
+    return P @ (np.where(values < 0, -1.0, 1.0)[:, None] * (P.T @ right) / shifted)
 
 
-def _indefinite(smallest: float) -> NoReturn:
+def _large_system(
+    blocks: list[np.ndarray],
+    right: np.ndarray,
+    core: BlockCore,
+    alphas: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> tuple[np.ndarray, int, float]:
+    """The same θ by conjugate gradients, for a core too large to be decomposed.
+
+    With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
+    matrix without the links. Returns θ, the iterations taken and the relative residual.
+    """
+    roots, inverses = zip(*map(_linalg.root_and_inverse, blocks), strict=True)
+
+    def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
+        return _linalg.times_blocks(matrices, V)
+
+    own = [np.linalg.eigh(root @ core.block(s) @ root.T) for s, root in enumerate(roots)]
+    values = np.concatenate([np.maximum(each, 0.0) for each, _ in own])[:, None] + alphas
+    vectors = [each for _, each in own]
+
+    def apply(U: np.ndarray) -> np.ndarray:
+        return turned(roots, core.matmul(turned([r.T for r in roots], U))) + alphas * U
+
+    def precondition(U: np.ndarray) -> np.ndarray:
+        return turned(vectors, turned([v.T for v in vectors], U) / values)
+
+    try:
+        u, iterations, left = _linalg.conjugate_gradients(
+            apply, turned([i.T for i in inverses], right), precondition, tol=tol, max_iter=max_iter
+        )
+    except _linalg.NotPositiveDefiniteError:
+        _indefinite("negative eigenvalues")
+    return core.matmul(turned([r.T for r in roots], u)), iterations, left
+
+
+def _indefinite(what: str) -> NoReturn:
     raise ValueError(
-        "K̃ + alpha I is not positive definite: the approximation has an eigenvalue of "
-        f"{smallest:.2g}. Use psd='clip', or a larger alpha."
+        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip', or "
+        "a larger alpha."
     )
 
 

@@ -7,7 +7,18 @@ import pytest
 import scipy.sparse
 
 import gramian
-from gramian import RBF, KernelPCA, KernelRidge, Linear, Matern, Polynomial, RationalQuadratic
+from gramian import (
+    BKA,
+    MEKA,
+    RBF,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+)
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
 from gramian.testing import LIBRARIES, check_kernel, check_learner, check_rows, example
@@ -31,6 +42,9 @@ LEARNERS += [
     KernelRidge(0.1, solver="iterative"),
     KernelPCA(3, solver="iterative", tol=1e-12),
     KernelPCA(3, kernel="linear", fit_inverse_transform=True),
+    KernelRidge(0.1, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
+    KernelKMeans(3, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
+    KernelPCA(3, kernel=BKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import _arrays
+from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian.approximations.base import ApproximationWarning
 from gramian.gram import Gram
@@ -56,16 +56,22 @@ def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partiti
 def nearest(rows: Rows, centres: Array) -> np.ndarray:
     """The nearest of the centres of each row, in one pass."""
     xp, dtype = rows.xp, rows.dtype
+    # Both are moved to where less is lost to cancellation; sparse rows, which this would fill, by
+    # what it changes in the products.
     middle = xp.mean(centres, axis=0)
-    right = _arrays.astype(centres - middle, dtype)
-    norms = _arrays.row_norms(right) / 2
-    right = _arrays.contiguous(xp.matrix_transpose(right))
-    # Dense rows are moved to where less is lost to cancellation; this would fill sparse ones.
+    moved = centres - middle
+    right = _arrays.contiguous(_arrays.astype(xp.matrix_transpose(moved), dtype))
+    halves = _arrays.row_norms(moved) / 2
+    dense_halves = _arrays.astype(halves, dtype)
+    sparse_halves = _arrays.astype(halves + moved @ middle, dtype)
     shift = _arrays.astype(middle, dtype)
 
     def closest(x: Array, out: Array) -> Array:
-        products = _arrays.matmul(x, right) if _arrays.issparse(x) else (x - shift) @ right
-        return _arrays.astype(xp.argmax(products - norms, axis=1), xp.int32)
+        if _arrays.issparse(x):
+            products = _arrays.matmul(x, right) - sparse_halves
+        else:
+            products = (x - shift) @ right - dense_halves
+        return _arrays.astype(xp.argmax(products, axis=1), xp.int32)
 
     labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
     return np.asarray(_arrays.to_numpy(labels))
@@ -81,8 +87,10 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
 
     n = rows.shape[0]
     size = min(n, max(CLUSTERED_ROWS, 100 * count))
-    example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
-    sample = example if _arrays.issparse(example) else _arrays.to_numpy(example)
+    sample = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
+    as_dense = size * rows.shape[1] * _arrays.itemsize(rows.dtype)
+    if not _arrays.issparse(sample) or as_dense <= _settings.memory_budget() // 4:
+        sample = _arrays.to_numpy(_arrays.dense(sample))
     kmeans = KMeans(count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -5,7 +5,19 @@ import inspect
 import pytest
 
 import gramian
-from gramian import BKA, MEKA, RBF, Laplacian, Matern, Nystroem, Polynomial, Sampler, sampler_names
+from gramian import (
+    BKA,
+    MEKA,
+    RBF,
+    Cauchy,
+    Laplacian,
+    Matern,
+    Nystroem,
+    Polynomial,
+    RandomFourier,
+    Sampler,
+    sampler_names,
+)
 from gramian.approximations import Approximation
 from gramian.testing import LIBRARIES, check_approximation, check_sampler, example
 
@@ -25,6 +37,11 @@ APPROXIMATIONS += [
     Nystroem(RBF(0.1), 30, rank=10, landmarks="rpcholesky"),
     Nystroem(RBF(0.1), 30, rank=10, truncation="core", landmarks="uniform"),
     Nystroem(RBF(0.1), 5, tol=0.05),
+    RandomFourier(RBF("median"), 30, frequencies="orthogonal"),
+    RandomFourier(Laplacian(0.1), 31, frequencies="sobol"),
+    RandomFourier(Matern(nu=0.8), 30, frequencies="halton"),
+    RandomFourier((RBF(0.1) + 0.5 * Cauchy(0.2)) * Matern(0.1), 41, frequencies="orthogonal"),
+    RandomFourier(2.0 * Laplacian(0.1) + RBF(0.1), 1),
 ]
 APPROXIMATIONS += [
     BKA(RBF(0.1), 30, n_blocks=3),

@@ -8,6 +8,7 @@ from gramian.approximations import (
     ApproximationWarning,
     Exact,
     Nystroem,
+    RandomFourier,
 )
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
@@ -113,6 +114,7 @@ __all__ = [
     "Probabilities",
     "Product",
     "RPCholesky",
+    "RandomFourier",
     "RationalQuadratic",
     "RecursiveLeverage",
     "Rows",

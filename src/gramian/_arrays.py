@@ -165,13 +165,37 @@ def subtract(x: Array, y: Array, out: Array) -> Array:
     return out
 
 
-def inplace(name: str, x: Array) -> Array:
-    """The element-wise function ``name`` of the array API applied to x, over x's own memory."""
+def elementwise(name: str, x: Array, out: Array) -> Array:
+    """The element-wise function ``name`` of the array API applied to x, written into ``out``."""
     function = getattr(namespace(x), name)
     if writes_in_place(x):
-        return function(x, out=x)
-    x[...] = function(x)
-    return x
+        return function(x, out=out)
+    out[...] = function(x)
+    return out
+
+
+def inplace(name: str, x: Array) -> Array:
+    """The element-wise function ``name`` of the array API applied to x, over x's own memory."""
+    return elementwise(name, x, x)
+
+
+def cosines_and_sines(x: Array, cosines: Array, sines: Array) -> None:
+    """Cosines of x, and sines of its first columns, written into the two; x is overwritten."""
+    first = sines.shape[1]
+    if is_foreign(x) or x.dtype != np.float64:
+        elementwise("cos", x, cosines)
+        elementwise("sin", x[:, :first], sines)
+        return
+    # NumPy computes cosines and sines of doubles one by one, tangents several at a time where the
+    # processor can, 10 times as fast; elsewhere one tangent still costs less than the two. With
+    # t = tan(x / 2), cos x = 2 / (1 + t²) - 1 and sin x = 2t / (1 + t²).
+    x *= 0.5
+    np.tan(x, out=x)
+    np.multiply(x, x, out=cosines)
+    cosines += 1.0
+    np.divide(2.0, cosines, out=cosines)
+    np.multiply(cosines[:, :first], x[:, :first], out=sines)
+    cosines -= 1.0
 
 
 def power(x: Array, exponent: int) -> Array:

@@ -1,0 +1,171 @@
+"""Random Fourier features of shift-invariant kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays, _tiles
+from gramian._arrays import Array
+from gramian._checks import choice, positive_integer
+from gramian.approximations._spectra import Law, draw, laws
+from gramian.approximations.base import Approximation
+from gramian.gram import Gram
+from gramian.rows import Rows
+
+__all__ = ["RandomFourier"]
+
+CENTRE_ROWS = 100
+
+
+class RandomFourier(Approximation):
+    """K̃(x, y) = mean of k(0) cos(wᵀ(x - y)) over random frequencies w (Rahimi and Recht 2007).
+
+    Features are cosines and sines of wᵀx: as many of each, so that K̃(x, x) = k(0). Where their
+    number is odd, one frequency has a cosine alone, with a random phase. K̃ is unbiased: its mean
+    over ``random_state`` is K, for every number of features.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="rbf"
+        A shift-invariant kernel: :class:`RBF`, :class:`Laplacian`, :class:`Exponential`,
+        :class:`Matern`, :class:`RationalQuadratic`, :class:`Cauchy`, and sums, products and
+        multiples of these. ``kernel__gamma`` reaches its parameters.
+    n_components : int, default=100
+        The number of features, two for each frequency.
+    frequencies : {"iid", "orthogonal", "halton", "sobol"}, default="iid"
+        How they are drawn. "iid": one by one. "orthogonal": in blocks of orthogonal directions, as
+        many as the rows have columns (Yu et al. 2016); for kernels of the Euclidean distance.
+        "halton", "sobol": from a scrambled sequence that fills space evenly (Yang et al. 2014).
+        The error of "iid" falls with the square root of n_components, whatever the rows. The others
+        take longer in the fit and leave less: orthogonal directions on rows of every kind, the
+        sequences on rows of few columns; on some hundred columns they gain nothing.
+    random_state : int, Generator or None, default=None
+
+    Attributes
+    ----------
+    frequencies_ : array of shape (n_columns, n_components / 2, rounded up)
+        The frequencies, in columns.
+    n_components_ : int
+        The number of features.
+    nbytes_ : int
+        What the features of the training rows take.
+    kernel_ : Kernel
+        The kernel in use, its parameters worked out.
+
+    Notes
+    -----
+    The fit takes no kernel values and looks at no more than 100 rows: their mean is subtracted from
+    all rows, which changes no kernel value, but keeps the phases wᵀx small, so that float32 can
+    carry them. A sum of kernels splits the frequencies among its parts by their weights k(0).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import RBF, RandomFourier, relative_error
+    >>> X = load_digits().data / 16
+    >>> approximation = RandomFourier(RBF(0.05), 2000, random_state=0).fit(X)
+    >>> approximation.transform(X).shape
+    (1797, 2000)
+    >>> float(relative_error(approximation, X)) < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        n_components: int = 100,
+        *,
+        frequencies: str = "iid",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.frequencies = frequencies
+        self.random_state = random_state
+
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+        n = positive_integer(self, "n_components", self.n_components)
+        kinds = ("iid", "orthogonal", "halton", "sobol")
+        kind = choice(self, "frequencies", self.frequencies, kinds)
+        terms = laws(gram.kernel)
+        if kind == "orthogonal" and not all(law.is_radial for law in terms):
+            raise ValueError(
+                "frequencies='orthogonal' needs kernels of the Euclidean distance; the frequencies "
+                f"of {gram.kernel!r} prefer some directions, so that orthogonal ones would be "
+                "biased. Use 'iid', 'halton' or 'sobol'."
+            )
+        d, count, odd = gram.rows.shape[1], (n + 1) // 2, n % 2
+        drawn, scales = [], []
+        for law, share, weight in _shares(terms, count, rng):
+            drawn.append(draw(law, share, d, kind, rng))
+            count -= share
+            pairs = share - (0.5 if odd and count == 0 else 0.0)  # the odd feature is half a pair
+            scales.append(np.full(share, np.sqrt(weight / pairs)))
+        scale = np.concatenate(scales)
+        scale = np.concatenate((scale, scale[: n // 2]))
+        if scale.min() == scale.max():  # one number multiplies faster than one for each column
+            scale = scale[:1]
+        example = gram.rows.take([0])
+        W = np.ascontiguousarray(np.concatenate(drawn).T)
+        self.frequencies_ = _arrays.like(W, example, gram.dtype)
+        self._scale = _arrays.like(scale, example, gram.dtype)
+        centre = _centre(gram.rows)
+        self._centre = _arrays.like(centre, example, gram.dtype)
+        # For rows that cannot be moved. Whole turns are left out: they would cost digits.
+        turns = centre @ _arrays.to_numpy(self.frequencies_).astype(np.float64)
+        self._shift = _arrays.like(np.remainder(turns, 2 * np.pi), example, gram.dtype)
+        self._phase = rng.uniform(0, 2 * np.pi) if odd else 0.0
+        return n
+
+    def _features(self, x: Array, out: Array | None = None) -> Array:
+        W = self.frequencies_
+        xp, n, (d, count) = _arrays.namespace(W), x.shape[0], W.shape
+        if out is None:
+            out = _arrays.empty((n, self.n_components_), W, W.dtype)
+        moving = 0 if _arrays.issparse(x) else n * d  # moved rows, then phases
+        memory = _tiles.scratch(1, moving + n * count, W, W.dtype)[0, :]
+        phases = xp.reshape(memory[moving:], (n, count))
+        if moving:
+            moved = _arrays.subtract(x, self._centre, xp.reshape(memory[:moving], (n, d)))
+            _arrays.matmul(moved, W, phases)
+        else:
+            _arrays.matmul(_arrays.astype(x, W.dtype), W, phases)
+            phases -= self._shift
+        if self._phase:
+            phases[:, -1] += self._phase
+        _arrays.cosines_and_sines(phases, out[:, :count], out[:, count:])
+        out *= self._scale
+        return out
+
+    def _work_bytes(self) -> int:
+        d, count = self.frequencies_.shape
+        # The product of sparse rows is made before it is written.
+        return (max(d, count) + count) * _arrays.itemsize(self.frequencies_.dtype)
+
+
+def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tuple[Law, int, float]]:
+    """How many of the frequencies each term of a sum has, and the weight of them all.
+
+    As many as its part of k(0), but at least one; where there are more terms than frequencies,
+    chance decides which have one. Either way every term counts by its weight in the mean.
+    """
+    terms = sorted(terms, key=lambda law: law.weight)
+    weights = np.array([law.weight for law in terms])
+    parts = weights / weights.sum()
+    if len(terms) > count:
+        chosen = rng.choice(len(terms), size=count, p=parts)
+        return [(terms[i], 1, float(weights.sum()) / count) for i in chosen]
+    edges = np.rint(np.append(0.0, np.cumsum(parts)) * (count - len(terms))).astype(int)
+    more = np.diff(edges).tolist()
+    return [(law, 1 + extra, law.weight) for law, extra in zip(terms, more, strict=True)]
+
+
+def _centre(rows: Rows) -> np.ndarray:
+    """The mean of some rows, as numbers that their own dtype can hold."""
+    n = rows.shape[0]
+    some = rows.take(np.unique(np.linspace(0, n - 1, min(n, CENTRE_ROWS)).astype(int)))
+    some = some if _arrays.issparse(some) else _arrays.to_numpy(some)
+    mean = np.asarray(some.astype(np.float64).mean(axis=0)).ravel()
+    return mean.astype(some.dtype).astype(np.float64)

@@ -264,7 +264,7 @@ def cityblock(x: Array, y: Array, out: Array) -> Array:
     if issparse(x) or issparse(y):
         from sklearn.metrics.pairwise import manhattan_distances  # takes long to import
 
-        out[...] = manhattan_distances(*map(scipy.sparse.csr_matrix, (x, y)))
+        out[...] = manhattan_distances(*map(_short_indices, (x, y)))
     elif not is_foreign(x):  # SciPy's loop lets other threads run
         out[...] = cdist(x, y, "cityblock")
     elif array_api_compat.is_torch_array(x):
@@ -276,6 +276,13 @@ def cityblock(x: Array, y: Array, out: Array) -> Array:
         for column in range(x.shape[1]):
             out += namespace(x).abs(x[:, column, None] - y[None, :, column])
     return out
+
+
+def _short_indices(x: Array) -> scipy.sparse.csr_matrix:
+    """x as scikit-learn's loops over sparse rows take it: with 32-bit indices."""
+    x = scipy.sparse.csr_matrix(x)
+    indices, starts = (a.astype(np.int32, copy=False) for a in (x.indices, x.indptr))
+    return scipy.sparse.csr_matrix((x.data, indices, starts), shape=x.shape)
 
 
 def unit_rows(x: Array) -> Array:

@@ -10,6 +10,7 @@ from gramian import (
     MEKA,
     RBF,
     Cauchy,
+    KernelJL,
     Laplacian,
     Matern,
     Nystroem,
@@ -51,6 +52,8 @@ APPROXIMATIONS += [
     MEKA(Laplacian(0.1), 40, n_blocks=4, link_fraction=0.3, ranks="equal"),
     MEKA(RBF(0.1), 30, n_blocks=3, partition="spectral", landmarks="kmeans"),
     MEKA(RBF(0.1), 30, n_blocks=3, partition="random", landmarks="rpcholesky"),
+    KernelJL(RBF(0.1), 20, n_samples=30),
+    KernelJL(Polynomial(2, 0.1), 20, n_samples=50, centred=False),
 ]
 
 

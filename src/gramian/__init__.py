@@ -7,6 +7,7 @@ from gramian.approximations import (
     Approximation,
     ApproximationWarning,
     Exact,
+    KernelJL,
     Nystroem,
     RandomFourier,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "KMeansCentres",
     "KMeansPlusPlus",
     "Kernel",
+    "KernelJL",
     "KernelKMeans",
     "KernelPCA",
     "KernelRidge",

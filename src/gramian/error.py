@@ -77,6 +77,9 @@ def relative_error(
 ) -> ErrorEstimate:
     """||K - K̃|| / ||K|| on the rows X, for a fitted approximation.
 
+    K is the matrix of the approximation's ``exact_kernel_``: its kernel, or what else it preserves,
+    such as the inner product ⟨·, Σ³ ·⟩ of KernelJL.
+
     Parameters
     ----------
     approximation : Approximation
@@ -112,7 +115,7 @@ def relative_error(
     choice("relative_error", "norm", norm, ("fro", "trace", "spectral"))
     rows = approximation._new_rows(X)
     factors = approximation.factor_rows(rows)
-    gram = Gram(approximation.kernel_, rows)
+    gram = Gram(approximation.exact_kernel_, rows)
     if norm == "trace":
         return _trace(approximation, gram, factors)
     n = gram.shape[0]

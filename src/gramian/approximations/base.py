@@ -42,6 +42,7 @@ class Approximation(
     kernel_: Kernel
     n_components_: int
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
+    unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
 
     @abstractmethod
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
@@ -50,6 +51,11 @@ class Approximation(
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, n_components_)."""
         raise NotImplementedError
+
+    @property
+    def exact_kernel_(self) -> Kernel:
+        """The kernel that K̃ approximates: ``kernel_``, unless a subclass keeps something else."""
+        return self.kernel_
 
     def _work_bytes(self) -> int:
         """What ``_features`` works on for each row, beside the block and its result."""

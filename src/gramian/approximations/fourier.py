@@ -72,6 +72,8 @@ class RandomFourier(Approximation):
     True
     """
 
+    unbiased = True
+
     def __init__(
         self,
         kernel: Any = "rbf",

@@ -12,12 +12,12 @@ import scipy.linalg
 from scipy.linalg.lapack import dpstrf
 from sklearn.utils.extmath import randomized_svd
 
-from gramian import _arrays, _settings, _tiles
+from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
+from gramian.approximations._projected import ProjectedKernel, gram_of
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.gram import Gram
-from gramian.rows import ArrayRows, even_spans
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
 __all__ = ["Nystroem"]
@@ -110,7 +110,7 @@ class Nystroem(Approximation):
                 ApproximationWarning,
                 stacklevel=5,
             )
-        return int(self._projection.shape[1])
+        return self._projected.width
 
     def _count(self, n: int) -> int:
         if self.n_components == "sqrt":
@@ -137,7 +137,7 @@ class Nystroem(Approximation):
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
-        W = _core(gram, landmarks)
+        W = _arrays.to_numpy(gram_of(gram, landmarks).dense())
         scale = np.ones(len(W))
         if landmarks.probabilities is not None:
             scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
@@ -156,48 +156,19 @@ class Nystroem(Approximation):
             self._prepare(gram, scale[:, None] * (P @ vectors))
 
     def _prepare(self, gram: Gram, projection: np.ndarray) -> None:
-        like = _arrays.dense(self.landmarks_.points)
-        self._projection = _arrays.like(np.ascontiguousarray(projection), like, gram.dtype)
-        self._make_tiles()
-
-    def _make_tiles(self) -> None:
-        """What depends on the landmarks alone, for blocks of them."""
-        points = self.landmarks_.points
-        self._landmark_tiles = [
-            (start, stop, self.kernel_.against(_arrays.span(points, start, stop)))
-            for start, stop in even_spans(0, points.shape[0], _tiles.TILE_COLUMNS)
-        ]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The tiles are functions, which cannot be pickled; they are made anew.
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_landmark_tiles"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "landmarks_" in state:
-            self._make_tiles()
+        self._projected = ProjectedKernel(
+            self.kernel_, self.landmarks_.points, projection, dtype=gram.dtype
+        )
 
     def _factors(self, gram: Gram) -> Any:
-        self.n_components_ = int(self._projection.shape[1])
+        self.n_components_ = self._projected.width
         return self.factor_rows(gram.rows)
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
-        total: Any = None
-        x = _arrays.astype(x, self._projection.dtype)
-        for start, stop, tile in self._landmark_tiles:
-            part = self._projection[start:stop, :]
-            values = tile(x, _tiles.scratch(x.shape[0], stop - start, part, part.dtype))
-            if total is None:
-                total = _arrays.matmul(values, part, out)
-            else:
-                total += values @ part
-        return total
+        return self._projected.features(x, out)
 
     def _work_bytes(self) -> int:
-        return min(len(self.landmarks_), _tiles.TILE_COLUMNS) * _arrays.itemsize(
-            self._projection.dtype
-        )
+        return self._projected.work_bytes
 
     def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
@@ -229,17 +200,6 @@ class Nystroem(Approximation):
     def _trace_error(self, gram: Gram) -> float:
         explained = float(gram.rows.xp.sum(self._factors(gram).diagonal()))
         return 1.0 - explained / gram.trace()
-
-
-def _core(gram: Gram, landmarks: Landmarks) -> np.ndarray:
-    """K of the landmarks with themselves, on the host in float64 whatever the data's dtype."""
-    if gram.kernel.is_matrix:
-        block = gram.block(landmarks.indices, landmarks.indices)
-        return np.asarray(_arrays.to_numpy(block), dtype=np.float64)
-    gram.evaluations += len(landmarks) ** 2
-    points = landmarks.points
-    points = points if _arrays.issparse(points) else _arrays.to_numpy(points)
-    return _tiles.dense(gram.kernel, ArrayRows(_arrays.astype(points, np.float64)))
 
 
 def inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:

@@ -226,7 +226,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """The mean squared distance of the rows of X to their nearest centre: W(C, μ).
 
         Distances are those of the kernel itself: with an approximation, what it leaves out of
-        k(x, x) counts too.
+        k(x, x) counts too. One that is unbiased, such as KernelJL, leaves nothing out: its own
+        distances are taken, since they are closer than a difference of large estimates.
         """
         new, squared = self._squared_distances(X, exactly=True)
         return float(new.rows.xp.mean(new.rows.xp.min(squared, axis=1)))
@@ -239,11 +240,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
         new, squared = self._distances_less_diagonal(X)
-        if new.factors is None or exactly:
+        if new.factors is None or (exactly and not self._is_unbiased()):
             own = _arrays.astype(self.kernel_.diagonal(new.rows), new.rows.xp.float64)
         else:
             own = new.factors.diagonal()
         return new, _arrays.clip(squared + own[:, None], low=0.0)
+
+    def _is_unbiased(self) -> bool:
+        return self.approximation_ is not None and self.approximation_.unbiased
 
     def _given_centres(self, gram: Gram) -> tuple[Array, Array]:
         """K(rows, centres) and k(centre, centre) of the first centres that the user gave."""

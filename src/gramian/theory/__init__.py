@@ -2,11 +2,19 @@
 
 Sources: "000" is the report on kernel approximation after Drineas and Mahoney (2005) and Drineas,
 Kannan and Mahoney (2006), "003" is Calandriello and Rosasco, Statistical and computational
-trade-offs in kernel k-means (2018). All but :func:`effective_dimension` is for small matrices, in
+trade-offs in kernel k-means (2018), "004" is Kpotufe and Sriperumbudur, Gaussian sketching yields a
+J-L lemma in RKHS (2020). All but :func:`effective_dimension` is for small matrices, in
 NumPy and float64. A "gram" is a :class:`gramian.Gram`, a kernel together with rows X, or the
 symmetric matrix itself.
 """
 
+from gramian.theory.kernel_jl import (
+    jl_bound,
+    jl_distance_bound,
+    jl_means_bound,
+    jl_separation_bound,
+    jl_sizes_needed,
+)
 from gramian.theory.landmarks import (
     columns_needed,
     effective_dimension,
@@ -28,6 +36,11 @@ __all__ = [
     "columns_needed",
     "effective_dimension",
     "is_preserving",
+    "jl_bound",
+    "jl_distance_bound",
+    "jl_means_bound",
+    "jl_separation_bound",
+    "jl_sizes_needed",
     "kmeans_plus_plus_factor",
     "landmarks_needed",
     "linear_time_svd",

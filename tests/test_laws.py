@@ -11,6 +11,7 @@ from gramian import (
     BKA,
     MEKA,
     RBF,
+    ExponentialDot,
     KernelKMeans,
     KernelPCA,
     KernelRidge,
@@ -34,6 +35,7 @@ KERNELS += [
     Matern(nu=2.5),
     Matern(nu=1.2),
     Polynomial(degree=4, coef0=0.5),
+    2.0 * ExponentialDot() * Polynomial(2) + Linear(),
     RationalQuadratic(alpha=0.3),
     0.5 * RBF(0.1) * Linear() + Matern(0.2),
 ]

@@ -7,16 +7,21 @@ import pytest
 import gramian
 from gramian import (
     BKA,
+    CRAFT,
     MEKA,
     RBF,
     Cauchy,
+    ExponentialDot,
     KernelJL,
     Laplacian,
+    Linear,
     Matern,
     Nystroem,
     Polynomial,
     RandomFourier,
+    RandomMaclaurin,
     Sampler,
+    TensorSketch,
     sampler_names,
 )
 from gramian.approximations import Approximation
@@ -54,6 +59,14 @@ APPROXIMATIONS += [
     MEKA(RBF(0.1), 30, n_blocks=3, partition="random", landmarks="rpcholesky"),
     KernelJL(RBF(0.1), 20, n_samples=30),
     KernelJL(Polynomial(2, 0.1), 20, n_samples=50, centred=False),
+    RandomMaclaurin(ExponentialDot(), 60),
+    RandomMaclaurin(Polynomial(7), 41, keep_linear=True),
+    RandomMaclaurin("linear", 20, keep_linear=True),
+    TensorSketch(2.0 * ExponentialDot() * Linear() + Polynomial(2), 77),
+    TensorSketch(Polynomial(10, coef0=0.0), 103),
+    CRAFT(ExponentialDot(), 33),
+    CRAFT(Polynomial(7), 30, up="maclaurin", expansion=4),
+    CRAFT("linear", 1),
 ]
 
 

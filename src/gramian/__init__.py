@@ -3,6 +3,7 @@
 from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
 from gramian.approximations import (
     BKA,
+    CRAFT,
     MEKA,
     Approximation,
     ApproximationWarning,
@@ -10,6 +11,8 @@ from gramian.approximations import (
     KernelJL,
     Nystroem,
     RandomFourier,
+    RandomMaclaurin,
+    TensorSketch,
 )
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
@@ -69,6 +72,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BKA",
     "BLESS",
+    "CRAFT",
     "CSI",
     "KDPP",
     "MEKA",
@@ -117,6 +121,7 @@ __all__ = [
     "Product",
     "RPCholesky",
     "RandomFourier",
+    "RandomMaclaurin",
     "RationalQuadratic",
     "RecursiveLeverage",
     "Rows",
@@ -124,6 +129,7 @@ __all__ = [
     "Scaled",
     "Sigmoid",
     "Sum",
+    "TensorSketch",
     "Uniform",
     "as_kernel",
     "as_rows",

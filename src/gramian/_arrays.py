@@ -14,6 +14,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
+import scipy.fft
 import scipy.linalg
 import scipy.sparse
 from scipy.spatial.distance import cdist
@@ -306,6 +307,32 @@ def all_finite(x: Array) -> bool:
     xp = namespace(x)
     # The sum is finite in nearly every good block and takes no memory; look closer only if not.
     return bool(xp.isfinite(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
+
+
+def rfft(x: Array, axis: int) -> Array:
+    """The Fourier transform of real numbers along an axis: the frequencies from 0 up."""
+    if is_foreign(x):
+        return namespace(x).fft.rfft(x, axis=axis)
+    return scipy.fft.rfft(x, axis=axis)  # several transforms at once, unlike NumPy's
+
+
+def irfft(x: Array, n: int, axis: int) -> Array:
+    """The n real numbers along an axis whose Fourier transform is x, which may be overwritten."""
+    if is_foreign(x):
+        return namespace(x).fft.irfft(x, n=n, axis=axis)
+    return scipy.fft.irfft(x, n=n, axis=axis, overwrite_x=True)
+
+
+def scatter_matrix(values: np.ndarray, row: np.ndarray, height: int, reference: Array) -> Array:
+    """A matrix with values_j in row_j of column j, and zeros elsewhere, to multiply rows with.
+
+    It has the reference's dtype, and is sparse where that is NumPy's, dense elsewhere.
+    """
+    starts = np.arange(len(values) + 1)  # one entry in each column
+    matrix = scipy.sparse.csc_array((values, row, starts), shape=(height, len(values))).tocsr()
+    if is_foreign(reference):
+        return like(matrix, reference, dtype=reference.dtype)
+    return matrix.astype(reference.dtype)
 
 
 def set_diagonal(a: Array, diagonal: Array) -> Array:

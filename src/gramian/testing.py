@@ -83,8 +83,9 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
 
     Its matrices are symmetric and positive semi-definite unless it says otherwise, their diagonal
     is ``diag``, every way to ask for entries gives the same, whatever the blocks and threads;
-    float32 stays and is close; sparse rows give what dense ones do. With ``library``, instead: the
-    named array library gives what NumPy does.
+    float32 stays and is close; sparse rows give what dense ones do; its Maclaurin coefficients, if
+    it has any, add up to it. With ``library``, instead: the named array library gives what NumPy
+    does.
     """
     if X is None:
         X = example_rows(positive=not kernel.takes_negative)
@@ -109,6 +110,11 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     if kernel.psd:
         smallest = float(np.linalg.eigvalsh(K).min())
         assert smallest > -1e-10 * size * len(K), f"PSD: smallest eigenvalue is {smallest:.1e}"
+    coefficients = kernel.maclaurin(512)
+    if coefficients is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            series = np.polynomial.polynomial.polyval(Linear()(X), coefficients)
+        _close("the Maclaurin series is the kernel", series, K, 1e-7 * size)
     _check_gram(kernel, X, K, 1e-11 * size * len(K))
     _check_blocks_and_threads(lambda: kernel(X), 1e-12 * size)
     _close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)

@@ -2,13 +2,17 @@
 
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.approximations.blocks import BKA, MEKA
+from gramian.approximations.craft import CRAFT
 from gramian.approximations.exact import Exact
 from gramian.approximations.fourier import RandomFourier
 from gramian.approximations.kernel_jl import KernelJL
+from gramian.approximations.maclaurin import RandomMaclaurin
 from gramian.approximations.nystroem import Nystroem
+from gramian.approximations.tensor_sketch import TensorSketch
 
 __all__ = [
     "BKA",
+    "CRAFT",
     "MEKA",
     "Approximation",
     "ApproximationWarning",
@@ -16,4 +20,6 @@ __all__ = [
     "KernelJL",
     "Nystroem",
     "RandomFourier",
+    "RandomMaclaurin",
+    "TensorSketch",
 ]

@@ -109,13 +109,13 @@ class Approximation(
                 rows,
                 self._features,
                 self.n_components_,
-                self._dtype(rows),
+                self._feature_dtype(rows),
                 work_bytes=self._work_bytes(),
                 serial=self.kernel_.serial,
             )
         )
 
-    def _dtype(self, rows: Rows) -> Any:
+    def _feature_dtype(self, rows: Rows) -> Any:
         """Features are of the dtype of the rows that they were learned from."""
         return rows.xp.float32 if self._single else rows.xp.float64
 

@@ -173,7 +173,7 @@ class _Blocks(Approximation):
                 rows.choose(numbers),
                 basis.map.features,
                 basis.rank,
-                self._dtype(rows),
+                self._feature_dtype(rows),
                 work_bytes=basis.map.work_bytes,
                 serial=self.kernel_.serial,
             )

@@ -114,6 +114,14 @@ class Kernel(BaseEstimator):
         """What must be kept of training rows so that ``against`` can be called on them."""
         return rows
 
+    def maclaurin(self, count: int) -> np.ndarray | None:
+        """The first ``count`` coefficients a_p of k(x, y) = Σ a_p (xᵀy)^p, in float64.
+
+        None where the kernel is no such series. With it, maps for kernels of inner products, such
+        as :class:`gramian.TensorSketch`, take the kernel.
+        """
+        return None
+
     @abstractmethod
     def against(self, points: Array) -> Tile:
         """A function ``tile(x, out=None)`` that gives the matrix k(x_i, point_j) of a block x.

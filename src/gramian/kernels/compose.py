@@ -94,6 +94,10 @@ class Sum(_Pair):
     array([[2.]])
     """
 
+    def maclaurin(self, count: int) -> np.ndarray | None:
+        left, right = self.left.maclaurin(count), self.right.maclaurin(count)
+        return None if left is None or right is None else left + right
+
     @staticmethod
     def _combine(a: Array, b: Array) -> Array:
         a += b
@@ -109,6 +113,10 @@ class Product(_Pair):
     >>> (RBF(1.0) * Linear())([[2.0]], [[2.0]])
     array([[4.]])
     """
+
+    def maclaurin(self, count: int) -> np.ndarray | None:
+        left, right = self.left.maclaurin(count), self.right.maclaurin(count)
+        return None if left is None or right is None else np.convolve(left, right)[:count]
 
     @staticmethod
     def _combine(a: Array, b: Array) -> Array:
@@ -145,6 +153,10 @@ class Scaled(_Composed):
 
     def diagonal(self, rows: Rows) -> Array:
         return self.kernel.diagonal(rows) * self._checked_factor()
+
+    def maclaurin(self, count: int) -> np.ndarray | None:
+        inner = self.kernel.maclaurin(count)
+        return None if inner is None else self._checked_factor() * inner
 
     def _checked_factor(self) -> float:
         return positive(self, "factor", self.factor)

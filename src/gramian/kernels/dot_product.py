@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
+
+import numpy as np
 
 from gramian import _arrays
 from gramian._arrays import Array
@@ -44,6 +47,9 @@ class Linear(ProfileKernel):
     def _diagonal(self, x: Array) -> Array:
         return _arrays.row_norms(x)
 
+    def maclaurin(self, count: int) -> np.ndarray:
+        return (np.arange(count) == 1).astype(np.float64)
+
 
 class Polynomial(InnerKernel):
     """(gamma xᵀy + coef0)^degree.
@@ -76,6 +82,13 @@ class Polynomial(InnerKernel):
         u += real(self, "coef0", self.coef0)
         return _arrays.power(u, positive_integer(self, "degree", self.degree))
 
+    def maclaurin(self, count: int) -> np.ndarray:
+        degree, coef0 = positive_integer(self, "degree", self.degree), float(self.coef0)
+        terms = np.zeros(count)
+        for p in range(min(count, degree + 1)):  # the binomial theorem
+            terms[p] = comb(degree, p) * self._scale() ** p * coef0 ** (degree - p)
+        return terms
+
 
 class ExponentialDot(InnerKernel):
     """exp(gamma xᵀy), the exponential dot-product kernel.
@@ -97,6 +110,10 @@ class ExponentialDot(InnerKernel):
 
     def _profile(self, u: Array) -> Array:
         return _arrays.inplace("exp", u)
+
+    def maclaurin(self, count: int) -> np.ndarray:
+        ratios = self._scale() / np.arange(1, count)
+        return np.concatenate(([1.0], np.cumprod(ratios)))  # gamma^p / p!
 
 
 class Sigmoid(InnerKernel):

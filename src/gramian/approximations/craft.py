@@ -1,0 +1,119 @@
+"""Compact random feature maps (Hamid, Xiao, Gittens and DeCoste, 2014)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.fft
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian._checks import choice, positive_integer
+from gramian.approximations._series import DotProductMap, Features, Series
+from gramian.approximations.maclaurin import MaclaurinFeatures
+from gramian.approximations.tensor_sketch import TensorSketchFeatures
+
+__all__ = ["CRAFT"]
+
+_UP: dict[str, Any] = {"tensor_sketch": TensorSketchFeatures, "maclaurin": MaclaurinFeatures}
+
+
+class FourierProjection:
+    """Many features brought down to n: random signs, a Fourier transform, n of its numbers.
+
+    A frequency gives two features, the cosines' and the sines' sum. Their squares add up to 1 for
+    every feature that comes in, so that inner products keep their expectation. For odd n the plain
+    sum, frequency 0, is the one left over.
+    """
+
+    def __init__(self, up: Features, n: int, rng: np.random.Generator, like: Array) -> None:
+        self.up, self.width = up, n
+        self.frequencies = 1 + rng.permutation((up.width - 1) // 2)[: n // 2]
+        signs = 1.0 - 2.0 * rng.integers(2, size=up.width)
+        self.signs = _arrays.like(signs * np.sqrt(2.0 / n), like, like.dtype)
+        # The many features, their transform and what is taken of it.
+        size = _arrays.itemsize(like.dtype)
+        self.work_bytes = up.work_bytes + size * (2 * up.width + 2 + n)
+
+    def fill(self, x: Array, out: Array) -> None:
+        xp = _arrays.namespace(out)
+        many = _arrays.empty((x.shape[0], self.up.width), out, out.dtype)
+        self.up.fill(x, many)
+        many *= self.signs
+        transform = _arrays.rfft(many, axis=1)
+        half = len(self.frequencies)
+        if half:
+            taken = _arrays.take_columns(transform, self.frequencies)
+            out[:, :half] = xp.real(taken)
+            out[:, half : 2 * half] = xp.imag(taken)
+        if 2 * half < self.width:
+            out[:, -1] = xp.real(transform[:, 0]) * 0.5**0.5
+
+
+class CRAFT(DotProductMap):
+    """Compact random features: many of another map, brought down by a fast projection.
+
+    For kernels of the inner product, k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0. The many features have
+    little error, and the projection adds some that does not grow with the degree, as theirs does
+    (Hamid, Xiao, Gittens and DeCoste, 2014). So these n features are better than n of the other
+    map, the more the higher the degree; they cost what the many do. The projection has random
+    signs and a Fourier transform, which is O(E log E) for E features.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="polynomial"
+        :class:`Polynomial` with coef0 ≥ 0, :class:`ExponentialDot`, :class:`Linear`; sums, products
+        and scalings of these; or a kernel of yours that has ``maclaurin``.
+    n_components : int, default=100
+        The number of features.
+    up : {"tensor_sketch", "maclaurin"}, default="tensor_sketch"
+        The map that gives the many features: that of :class:`TensorSketch` or, as in the paper, of
+        :class:`RandomMaclaurin`.
+    expansion : int, default=8
+        How many times n_components they are, or some more where the transform is then faster.
+    random_state : int, Generator or None, default=None
+
+    Attributes
+    ----------
+    n_components_ : int
+        The number of features.
+    nbytes_ : int
+        What the features of the training rows take.
+    kernel_ : Kernel
+        The kernel in use, its parameters worked out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import CRAFT, Polynomial, relative_error
+    >>> X = load_digits().data / 16
+    >>> approximation = CRAFT(Polynomial(3, gamma=0.1), 500, random_state=0).fit(X)
+    >>> approximation.transform(X).shape
+    (1797, 500)
+    >>> float(relative_error(approximation, X)) < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "polynomial",
+        n_components: int = 100,
+        *,
+        up: str = "tensor_sketch",
+        expansion: int = 8,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.up = up
+        self.expansion = expansion
+        self.random_state = random_state
+
+    def _draw(
+        self, series: Series, n: int, rng: np.random.Generator, like: Array
+    ) -> FourierProjection:
+        features = _UP[choice(self, "up", self.up, tuple(_UP))]
+        many = positive_integer(self, "expansion", self.expansion) * n
+        many = int(scipy.fft.next_fast_len(max(many, n + 2), real=True))
+        return FourierProjection(features(series, many, rng, like), n, rng, like)

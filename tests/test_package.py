@@ -25,7 +25,7 @@ LAYERS = [
     ["samplers", "_linalg", "_estimators", "core"],
     ["factors"],
     ["approximations"],
-    ["error", "learners", "theory"],
+    ["error", "learners", "theory", "diagnostics"],
     ["datasets"],
     ["testing"],
 ]

@@ -1,13 +1,22 @@
 """The theory behind the approximations, as functions that can be called and checked.
 
 Sources: "000" is the report on kernel approximation after Drineas and Mahoney (2005) and Drineas,
-Kannan and Mahoney (2006), "003" is Calandriello and Rosasco, Statistical and computational
-trade-offs in kernel k-means (2018), "004" is Kpotufe and Sriperumbudur, Gaussian sketching yields a
-J-L lemma in RKHS (2020). All but :func:`effective_dimension` is for small matrices, in
-NumPy and float64. A "gram" is a :class:`gramian.Gram`, a kernel together with rows X, or the
+Kannan and Mahoney (2006), "002" is Si, Hsieh and Dhillon, Memory efficient kernel approximation
+(2014), "003" is Calandriello and Rosasco, Statistical and computational trade-offs in kernel
+k-means (2018), "004" is Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS
+(2020). All is for small matrices, in NumPy and float64, but :func:`effective_dimension`,
+:func:`d_kernel`, :func:`d_kmeans`, :func:`d_kernel_bound` and :func:`block_rank_bound`, which take
+any number of rows. A "gram" is a :class:`gramian.Gram`, a kernel together with rows X, or the
 symmetric matrix itself.
 """
 
+from gramian.theory.blocks import (
+    block_rank_bound,
+    d_kernel,
+    d_kernel_bound,
+    d_kmeans,
+    meka_bound,
+)
 from gramian.theory.kernel_jl import (
     jl_bound,
     jl_distance_bound,
@@ -33,7 +42,11 @@ from gramian.theory.sketching import (
 
 __all__ = [
     "approximate_product",
+    "block_rank_bound",
     "columns_needed",
+    "d_kernel",
+    "d_kernel_bound",
+    "d_kmeans",
     "effective_dimension",
     "is_preserving",
     "jl_bound",
@@ -44,6 +57,7 @@ __all__ = [
     "kmeans_plus_plus_factor",
     "landmarks_needed",
     "linear_time_svd",
+    "meka_bound",
     "nystrom_bound",
     "product_bound",
     "ridge_leverage_scores",

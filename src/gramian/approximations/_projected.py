@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian.gram import Gram
@@ -11,6 +13,8 @@ from gramian.kernels import Kernel
 from gramian.kernels._pairings import Tile, tile_memory
 from gramian.rows import ArrayRows, Rows, even_spans
 from gramian.samplers import Landmarks
+
+PANEL_COLUMNS = 128
 
 
 def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
@@ -59,11 +63,30 @@ class ProjectedKernel:
         return f"{type(self).__name__}({self.kernel!r}, points={m}, features={r})"
 
     def _make_tiles(self) -> None:
-        """What depends on the points alone, for blocks of them."""
-        self._tiles = [
-            (start, stop, self.kernel.against(_arrays.span(self.points, start, stop)))
-            for start, stop in even_spans(0, self.points.shape[0], _tiles.TILE_COLUMNS)
-        ]
+        """What depends on the points alone, for blocks of them; what is 0 in P is left out.
+
+        Points in the order of their first column that is not 0 make a triangular P, as that of a
+        Cholesky factor is, a matrix in steps: a block of columns then needs the first points only.
+        """
+        nonzero = _arrays.to_numpy(self.projection) != 0
+        nonzero[0] |= not nonzero.any()  # a map to 0 needs a point too
+        used = np.flatnonzero(nonzero.any(axis=1))
+        first = np.argmax(nonzero[used], axis=1)
+        order = used[np.argsort(first, kind="stable")]
+        first = np.sort(first)
+        in_order = len(order) == len(nonzero) and bool((np.diff(order) == 1).all())
+        points = self.points if in_order else _arrays.take_rows(self.points, order)
+        P = self.projection if in_order else _arrays.take_rows(self.projection, order)
+        self._tiles = []
+        for start, stop in even_spans(0, len(order), _tiles.TILE_COLUMNS):
+            tile = self.kernel.against(_arrays.span(points, start, stop))
+            panels = []
+            for left, right in _panels(first[start:stop], self.width):
+                count = int(np.searchsorted(first[start:stop], right))
+                part = _arrays.contiguous(P[start : start + count, left:right])
+                if count or start == 0:
+                    panels.append((slice(left, right), count, part))
+            self._tiles.append((stop - start, tile, panels))
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; they are made anew.
@@ -86,18 +109,27 @@ class ProjectedKernel:
 
     def features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, width)."""
-        total: Any = None
-        x = _arrays.astype(x, self.projection.dtype)
-        for start, stop, tile in self._tiles:
-            part = self.projection[start:stop, :]
-            values = tile(x, _tiles.scratch(x.shape[0], stop - start, part, part.dtype))
-            if total is None:
-                total = _arrays.matmul(values, part, out)
-            else:
-                total += values @ part
+        P = self.projection
+        x = _arrays.astype(x, P.dtype)
+        if out is None:
+            out = _arrays.empty((x.shape[0], self.width), P, P.dtype)
+        for i, (size, tile, panels) in enumerate(self._tiles):
+            values = tile(x, _tiles.scratch(x.shape[0], size, P, P.dtype))
+            for columns, count, part in panels:
+                if i == 0:
+                    _arrays.matmul(values[:, :count], part, out[:, columns])
+                else:
+                    out[:, columns] += values[:, :count] @ part
         if self.offset is not None:
-            total += self.offset
-        return total
+            out += self.offset
+        return out
+
+
+def _panels(first: np.ndarray, width: int) -> list[tuple[int, int]]:
+    """Blocks of columns, where that saves work over all columns at once."""
+    spans = even_spans(0, width, PANEL_COLUMNS)
+    work = sum((right - left) * np.searchsorted(first, right) for left, right in spans)
+    return spans if work < 0.9 * len(first) * width else [(0, width)]
 
 
 class FeatureKernel(Kernel):

@@ -15,7 +15,7 @@ from gramian import MEKA, RBF, KernelRidge, Laplacian, Nystroem, datasets, relat
 
 
 def rows(name: str) -> np.ndarray:
-    """Columns scaled to [0, 1] in float32; ijcnn1 as it is, which is scaled already; some digits."""
+    """Columns in [0, 1], float32; ijcnn1 as it is, which is scaled already; a third of MNIST."""
     X = datasets.load(name).X
     if name == "mnist":
         return np.asarray(X.reshape(len(X), -1) / 255, dtype=np.float32)[:20_000]

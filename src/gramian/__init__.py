@@ -17,6 +17,7 @@ from gramian.approximations import (
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
 from gramian.factors import Factors
+from gramian.file_rows import FileRows, open_rows
 from gramian.gram import Gram
 from gramian.kernels import (
     RBF,
@@ -94,6 +95,7 @@ __all__ = [
     "ExponentialDot",
     "Factors",
     "FeatureRows",
+    "FileRows",
     "FunctionKernel",
     "GivenIndices",
     "GivenPoints",
@@ -137,6 +139,7 @@ __all__ = [
     "config_context",
     "get_config",
     "kernel_names",
+    "open_rows",
     "relative_error",
     "sampler_names",
     "set_config",

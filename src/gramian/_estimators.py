@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from gramian import _files
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import Rows
 
@@ -82,8 +83,15 @@ class KernelParameter:
         if reset:
             self._on_objects = rows.are_objects
         if not rows.are_objects or hasattr(X, "columns"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
         elif reset:  # objects have no features that could be counted; an earlier fit's may have had
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
         return rows
+
+
+def _table(X: Any, rows: Rows) -> Any:
+    """What scikit-learn takes the number of the columns from, and their names."""
+    if rows.names is not None:  # it knows frames and tables only
+        return _files.empty_table(rows.names)
+    return rows if _files.is_path(X) else X

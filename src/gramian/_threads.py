@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -17,11 +17,21 @@ from gramian._progress import progress
 
 
 def in_order(
-    function: Callable[[Any], Any], items: Sequence[Any], workers: int, label: str
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    workers: int,
+    label: str,
+    count: int | None = None,
 ) -> Iterator[Any]:
-    """Results of ``function`` over the items on worker threads, in the order of the items."""
-    workers = min(workers, len(items))
-    with progress(label, len(items)) as step:
+    """Results of ``function`` over the items on worker threads, in the order of the items.
+
+    The items are drawn in the calling thread, at most 2 * workers + 1 ahead of the results. What
+    has no length needs their ``count``.
+    """
+    count = len(items) if isinstance(items, Sized) else count
+    assert count is not None
+    workers = min(workers, count)
+    with progress(label, count) as step:
         if workers <= 1:
             for item in items:
                 yield function(item)

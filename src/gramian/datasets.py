@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from sklearn import datasets as public
 
-__all__ = ["Dataset", "load", "names", "scaled"]
+from gramian.deformations import deformed, write_deformed
+
+__all__ = ["Dataset", "deformed", "load", "names", "scaled", "write_deformed"]
 
 FOLDER = "GRAMIAN_DATA"
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import sklearn
 from sklearn.utils import check_array
 
-from gramian import _arrays, _objects, _settings
+from gramian import _arrays, _files, _objects, _settings
 from gramian._arrays import Array, Namespace
 from gramian._threads import in_order
 
@@ -41,11 +42,14 @@ class Rows(ABC):
         What blocks are computed in: float32 for float32 data, float64 for all other.
     xp : module
         The array API namespace of the blocks.
+    names : list of str or None
+        What the columns are called, where the rows know it.
     """
 
     shape: tuple[int, int]
     dtype: Any
     xp: Namespace
+    names: list[str] | None = None
 
     @property
     def are_objects(self) -> bool:
@@ -108,7 +112,121 @@ class Rows(ABC):
         """The rows with these numbers, still where they are; gathered when they are walked."""
 
 
-class ArrayRows(Rows):
+class BlockRows(Rows):
+    """Rows that are walked here, in blocks cut by their size, one after the other or in threads.
+
+    A subclass reads a block, and knows the size of a row.
+    """
+
+    _held: int = 1  # how many times a block may be in memory at once, for each thread
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Array:
+        """Rows start to stop, as an array in memory in the working dtype."""
+
+    @abstractmethod
+    def _bytes_per_row(self) -> int:
+        """What a row takes in the working dtype."""
+
+    def map(
+        self,
+        function: Callable[..., Array],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        row_bytes: int | None = None,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Array:
+        dtype = self.dtype if dtype is None else dtype
+        n = self.shape[0]
+        out = _arrays.empty((n,) if width is None else (n, width), self.example(), dtype)
+        if row_bytes is None:
+            row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
+
+        def one(block: Array, start: int, stop: int) -> None:
+            target = _arrays.span(out, start, stop)
+            parts = (_arrays.span(a, start, stop) for a in aligned)
+            result = function(block, *parts, out=target)
+            if result is not target:
+                target[...] = result
+
+        deque(self._run(one, self.spans(row_bytes), label, serial), maxlen=0)
+        return out
+
+    def sum(
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        start: int = 0,
+        row_bytes: int = 0,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Any:
+        def one(block: Array, start: int, stop: int) -> Any:
+            parts = (_arrays.span(a, start, stop) for a in aligned)
+            return function(block, *parts)
+
+        total: list[Array] = []
+        single = False
+        for part in self._run(one, self.spans(row_bytes, start), label, serial):
+            single = not isinstance(part, tuple)
+            parts = (part,) if single else part
+            if total:
+                for i, p in enumerate(parts):
+                    total[i] = total[i] + p
+            else:
+                total = [_as_float64(p) for p in parts]
+        return total[0] if single else tuple(total)
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
+
+        Each block needs ``row_bytes`` a row beside the rows themselves.
+        """
+        workers = self._workers()
+        needed = row_bytes + self._held * self._bytes_per_row()
+        _settings.check_fits(
+            needed * workers,
+            f"even one row of this computation in each of {workers} threads",
+            "Set n_threads=1",
+        )
+        row_bytes += self._bytes_per_row()
+        target = DEVICE_BYTES if _arrays.runs_own_threads(self.example()) else CACHE_BYTES
+        budget = _settings.memory_budget() // workers
+        most = min(max(target // row_bytes, LEAST_ROWS), budget // needed)
+        return even_spans(start, self.shape[0], most)
+
+    def _workers(self) -> int:
+        return 1 if _arrays.runs_own_threads(self.example()) else _settings.n_threads()
+
+    def _run(
+        self,
+        function: Callable[[Array, int, int], Any],
+        spans: Sequence[tuple[int, int]],
+        label: str,
+        serial: bool = False,
+    ) -> Iterator[Any]:
+        """Results of ``function(block, start, stop)``, in the order of the spans."""
+
+        def one(item: tuple[int, int, Callable[[], Array]]) -> Any:
+            start, stop, read = item
+            return function(read(), start, stop)
+
+        workers = 1 if serial else self._workers()
+        return in_order(one, self._blocks(spans), workers, label, len(spans))
+
+    def _blocks(
+        self, spans: Sequence[tuple[int, int]]
+    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+        """For each span, its ends and a function that gives the block.
+
+        The function is called in a worker; what must be done in order belongs before it.
+        """
+        return ((start, stop, partial(self.block, start, stop)) for start, stop in spans)
+
+
+class ArrayRows(BlockRows):
     """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or of the array API standard.
 
     Parameters
@@ -147,7 +265,6 @@ class ArrayRows(Rows):
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.data.dtype})"
 
     def block(self, start: int, stop: int) -> Array:
-        """Rows start to stop, as an array in memory in the working dtype."""
         return _arrays.astype(_arrays.span(self.data, start, stop), self.dtype)
 
     def take(self, indices: Any) -> Array:
@@ -178,87 +295,6 @@ class ArrayRows(Rows):
             return 12 * self.data.nnz // max(self.shape[0], 1) + 8
         return self.shape[1] * _arrays.itemsize(self.dtype)
 
-    def map(
-        self,
-        function: Callable[..., Array],
-        *aligned: Array,
-        width: int | None = None,
-        dtype: Any = None,
-        row_bytes: int | None = None,
-        serial: bool = False,
-        label: str = "rows",
-    ) -> Array:
-        dtype = self.dtype if dtype is None else dtype
-        n = self.shape[0]
-        out = _arrays.empty((n,) if width is None else (n, width), self.data, dtype)
-        if row_bytes is None:
-            row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
-
-        def one(span: tuple[int, int]) -> None:
-            start, stop = span
-            target = _arrays.span(out, start, stop)
-            parts = (_arrays.span(a, start, stop) for a in aligned)
-            result = function(self.block(start, stop), *parts, out=target)
-            if result is not target:
-                target[...] = result
-
-        deque(self._run(one, self.spans(row_bytes), label, serial), maxlen=0)
-        return out
-
-    def sum(
-        self,
-        function: Callable[..., Any],
-        *aligned: Array,
-        start: int = 0,
-        row_bytes: int = 0,
-        serial: bool = False,
-        label: str = "rows",
-    ) -> Any:
-        def one(span: tuple[int, int]) -> Any:
-            start, stop = span
-            parts = (_arrays.span(a, start, stop) for a in aligned)
-            return function(self.block(start, stop), *parts)
-
-        total: list[Array] = []
-        single = False
-        for part in self._run(one, self.spans(row_bytes, start), label, serial):
-            single = not isinstance(part, tuple)
-            parts = (part,) if single else part
-            if total:
-                for i, p in enumerate(parts):
-                    total[i] = total[i] + p
-            else:
-                total = [_as_float64(p) for p in parts]
-        return total[0] if single else tuple(total)
-
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
-
-        Each block needs ``row_bytes`` a row beside the rows themselves.
-        """
-        row_bytes += self._bytes_per_row()
-        budget = _settings.memory_budget() // self._workers()
-        _settings.check_fits(
-            row_bytes * self._workers(),
-            f"even one row of this computation in each of {self._workers()} threads",
-            "Set n_threads=1",
-        )
-        target = DEVICE_BYTES if _arrays.runs_own_threads(self.data) else CACHE_BYTES
-        most = min(max(target // row_bytes, LEAST_ROWS), budget // row_bytes)
-        return even_spans(start, self.shape[0], most)
-
-    def _workers(self) -> int:
-        return 1 if _arrays.runs_own_threads(self.data) else _settings.n_threads()
-
-    def _run(
-        self,
-        function: Callable[[tuple[int, int]], Any],
-        spans: Sequence[tuple[int, int]],
-        label: str,
-        serial: bool = False,
-    ) -> Iterator[Any]:
-        return in_order(function, spans, 1 if serial else self._workers(), label)
-
 
 class ChosenRows(ArrayRows):
     """Some rows of an array, by their numbers: gathered block by block."""
@@ -267,6 +303,7 @@ class ChosenRows(ArrayRows):
         super().__init__(rows.data)
         self.rows = rows
         self.numbers = numbers
+        self.names = rows.names
         self.shape = (len(numbers), rows.shape[1])
 
     def block(self, start: int, stop: int) -> Array:
@@ -423,7 +460,9 @@ def as_rows(
 
     Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
     SciPy sparse matrices, torch tensors and other arrays of the array API standard. Rows pass
-    through unchanged.
+    through unchanged. A path, or the name of a file in a format that :func:`gramian.open_rows`
+    knows, stands for the rows of that file: it is read into memory at once where that takes less
+    than half of the memory budget, else block by block whenever it is walked.
 
     With ``objects=True`` each entry of X is an object, such as a string, that only a kernel
     function can read; nothing is asked of it. With None that is so where X is no table of numbers:
@@ -441,6 +480,8 @@ def as_rows(
     """
     if isinstance(X, Rows):
         return X
+    if _files.is_path(X) and not objects:
+        return _rows_of_file(X, name, owner, min_rows)
     if objects is None:
         objects = not _objects.is_table(X)
     if objects:
@@ -452,6 +493,24 @@ def as_rows(
     if _arrays.kind(data, "real floating") and not sklearn.get_config()["assume_finite"]:
         _check_finite(rows, name)
     return rows
+
+
+def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+    from gramian.file_rows import open_rows
+
+    rows = open_rows(path)
+    _check_least(rows.shape, name, owner, min_rows)
+    return rows.persist()
+
+
+def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows: int) -> None:
+    by = f" by {owner}" if owner else ""
+    for size, least, what in zip(shape, (min_rows, 1), ("sample", "feature"), strict=True):
+        if size < least:
+            raise ValueError(
+                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of "
+                f"{least} is required{by}."
+            )
 
 
 def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
@@ -483,7 +542,6 @@ def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
 
 
 def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> Array:
-    by = f" by {owner}" if owner else ""
     if X.ndim != 2:
         raise ValueError(
             f"Expected a 2D array for {name}; got shape {tuple(X.shape)}. Reshape it to "
@@ -491,12 +549,7 @@ def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> A
         )
     if _arrays.kind(X, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    for axis, (least, what) in enumerate(((min_rows, "sample"), (1, "feature"))):
-        if X.shape[axis] < least:
-            raise ValueError(
-                f"Found array with {X.shape[axis]} {what}(s) (shape={tuple(X.shape)}) while a "
-                f"minimum of {least} is required{by}."
-            )
+    _check_least(X.shape, name, owner, min_rows)
     # Gradients do not pass through a fit: work on the values alone.
     return X.detach() if hasattr(X, "detach") else X
 
@@ -510,7 +563,8 @@ def _check_finite(rows: ArrayRows, name: str) -> None:
         row, column = np.argwhere(~np.isfinite(_arrays.to_numpy(block)))[0]
         return span[0] + int(row), int(column)
 
-    places = [p for p in rows._run(check, rows.spans(0), f"checking {name}") if p is not None]
+    found = in_order(check, rows.spans(0), rows._workers(), f"checking {name}")
+    places = [place for place in found if place is not None]
     if places:
         row, column = places[0]
         raise ValueError(

@@ -268,7 +268,9 @@ def check_rows(rows: Rows, expected: Any) -> None:
     order = np.random.default_rng(0).permutation(n)[: max(1, n // 2)]
     _close("take", rows.take(order), exact[order], 0.0)
     _close("persist", rows.persist().collect(), exact, 0.0)
-    numbers = _arrays.like(np.arange(n, dtype=float), rows.collect())
+    for numbers in (order, np.sort(order)):
+        _close("choose", rows.choose(numbers).collect(), exact[numbers], 0.0)
+    weights = _arrays.like(np.arange(n, dtype=float), rows.collect())
 
     def weighted(x: Any, w: Any, out: Any = None) -> Any:
         return _arrays.row_norms(x) * _arrays.astype(w, x.dtype)
@@ -276,10 +278,10 @@ def check_rows(rows: Rows, expected: Any) -> None:
     squares = (exact.astype(float) ** 2).sum(axis=1) * np.arange(n)
     for blocks in (nullcontext, _small_blocks):
         with blocks():
-            _close("map", rows.map(weighted, numbers), squares, tolerance * n)
-            total = rows.sum(lambda x, w: xp.sum(weighted(x, w)), numbers)
+            _close("map", rows.map(weighted, weights), squares, tolerance * n)
+            total = rows.sum(lambda x, w: xp.sum(weighted(x, w)), weights)
             _close("sum", total, squares.sum(), tolerance * n * n)
-            late = rows.sum(lambda x, w: xp.sum(weighted(x, w)), numbers, start=n // 3)
+            late = rows.sum(lambda x, w: xp.sum(weighted(x, w)), weights, start=n // 3)
             _close("sum from a row on", late, squares[n // 3 :].sum(), tolerance * n * n)
 
 

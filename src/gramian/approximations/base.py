@@ -132,7 +132,7 @@ class Approximation(
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")
-        return X if isinstance(X, Rows) else self._read(X, reset=False)
+        return self._read(X, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,221 @@
+"""Files of rows: which there are, what is in them, and how they are read piece by piece."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Row numbers in ascending order: a stretch, or any.
+Numbers = range | np.ndarray
+
+FORMATS = {
+    ".npy": "NumPy",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".csv": "CSV",
+    ".csv.gz": "CSV",
+    ".tsv": "TSV",
+    ".tsv.gz": "TSV",
+}
+
+
+class RowFile(ABC):
+    """One file of rows, opened only while it is read.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of all columns; their numbers where the file does not name them.
+    named : bool
+        Whether it does.
+    numeric : dict of str to dtype
+        The number type of each column that holds numbers.
+    left_out : list of str
+        Columns that are no data, such as the index that pandas stores.
+    n_rows : int
+    """
+
+    names: list[str]
+    named: bool = True
+    numeric: dict[str, np.dtype]
+    left_out: Sequence[str] = ()
+    n_rows: int
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened: Any = None
+        with self._reading():
+            self._opened = self._state()
+            self._look()
+
+    @abstractmethod
+    def _look(self) -> None:
+        """Find out what is in the file."""
+
+    @abstractmethod
+    def _read(
+        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+    ) -> Iterator[np.ndarray]: ...
+
+    @abstractmethod
+    def _column(self, name: str) -> np.ndarray: ...
+
+    def read(
+        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+    ) -> Iterator[np.ndarray]:
+        """These columns of the rows with these ascending numbers, in pieces of about ``most``.
+
+        NumPy arrays of shape (rows, columns): NaN stands where there is no value. The dtype is the
+        one given, or one that is still to be converted to it.
+        """
+        count = 0
+        with self._reading():
+            for piece in self._read(numbers, names, dtype, most):
+                count += len(piece)
+                yield piece
+            if count < len(numbers):
+                raise OSError(f"it ends after {count} of the {len(numbers)} rows asked for")
+
+    def column(self, name: str) -> np.ndarray:
+        """A whole column of numbers, in the type they have in the file, or of other values."""
+        with self._reading():
+            return self._column(name)
+
+    def _state(self) -> tuple[int, int]:
+        state = self.path.stat()
+        return state.st_size, state.st_mtime_ns
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Errors name the file, and one that changed since it was opened is not read."""
+        try:
+            if self._opened is not None and self._state() != self._opened:
+                raise OSError("it has changed since it was opened; open it again")
+            yield
+        except MemoryError:
+            raise
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"There is no file {str(self.path)!r}.") from error
+        except Exception as error:  # pyarrow has errors of many types
+            said = str(error).rstrip(".")
+            raise OSError(f"The file {str(self.path)!r} could not be read: {said}.") from error
+
+
+class NpyFile(RowFile):
+    """An array of two dimensions, mapped into memory: what is not asked for is not read."""
+
+    named = False
+
+    def _look(self) -> None:
+        data = self._data()
+        if data.ndim != 2 or data.dtype.kind not in "biuf":
+            raise ValueError(
+                "expected an array of numbers with two dimensions, (rows, columns); it has shape "
+                f"{data.shape} and dtype {data.dtype}"
+            )
+        self.n_rows = int(data.shape[0])
+        self.names = [str(i) for i in range(data.shape[1])]
+        self.numeric = dict.fromkeys(self.names, data.dtype)
+
+    def _data(self) -> np.ndarray:
+        return np.asarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
+
+    def _read(
+        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+    ) -> Iterator[np.ndarray]:
+        data = self._data()
+        columns: Any = slice(None) if names == self.names else [int(name) for name in names]
+        for start in range(0, len(numbers), most):
+            some = numbers[start : start + most]
+            rows = slice(some.start, some.stop) if isinstance(some, range) else some
+            yield data[rows][:, columns]
+
+    def _column(self, name: str) -> np.ndarray:
+        return np.array(self._data()[:, int(name)])
+
+
+def within(numbers: Numbers, start: int, stop: int) -> Numbers:
+    """Those of the ascending numbers that are from start to stop - 1, counted from start."""
+    if isinstance(numbers, range):
+        return range(max(numbers.start, start) - start, min(numbers.stop, stop) - start)
+    first, last = np.searchsorted(numbers, (start, stop))
+    return numbers[first:last] - start
+
+
+def suffix(path: Any) -> str | None:
+    """The ending that tells a file's format; None where none is known."""
+    name = os.fspath(path).lower()
+    return next((ending for ending in FORMATS if name.endswith(ending)), None)
+
+
+def is_path(X: Any) -> bool:
+    """Whether X is a path, or a text that can only be the name of a file of rows."""
+    return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
+
+
+def find(path: Any) -> list[Path]:
+    """The files that a path, a list of paths, or a folder of parts stands for."""
+    if not isinstance(path, str | os.PathLike):
+        files = [file for one in path for file in find(one)]
+        if not files:
+            raise ValueError("Expected a path or a list of paths; got an empty list.")
+        return files
+    path = Path(path).expanduser().absolute()
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {str(path)!r}.")
+    if path.is_dir():
+        return _parts(path)
+    if suffix(path) is None:
+        raise ValueError(
+            f"The format of {str(path)!r} is not known by its ending; the endings are "
+            f"{', '.join(FORMATS)}."
+        )
+    return [path]
+
+
+def _parts(folder: Path) -> list[Path]:
+    # Writers of parts put files such as _SUCCESS, _metadata and .part.crc beside them.
+    inside = sorted(one for one in folder.iterdir() if one.name[0] not in "._" and suffix(one))
+    formats = {FORMATS[suffix(one) or ""] for one in inside}
+    if len(formats) != 1:
+        what = f"files of several formats ({', '.join(sorted(formats))})" if formats else "no files"
+        raise ValueError(
+            f"The folder {str(folder)!r} has {what} among those that end in {', '.join(FORMATS)}; "
+            "expected parts of one format."
+        )
+    return inside
+
+
+def open_file(path: Path, header: bool | None = None) -> RowFile:
+    """What is in a file; ``header`` says whether the first line of a CSV file names the columns."""
+    ending = suffix(path) or ""
+    kind = FORMATS[ending]
+    if kind == "NumPy":
+        return NpyFile(path)
+    try:
+        from gramian import _arrow_files
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {ending} files needs the package pyarrow: pip install 'gramian[cli]'."
+        ) from error
+    if kind == "Parquet":
+        return _arrow_files.ParquetFile(path)
+    if kind == "Arrow":
+        return _arrow_files.IpcFile(path)
+    return _arrow_files.CsvFile(path, "\t" if kind == "TSV" else ",", header)
+
+
+def empty_table(names: list[str]) -> Any:
+    """A table with these columns and no rows, for what takes names from tables only."""
+    from gramian import _arrow_files
+
+    return _arrow_files.empty_table(names)

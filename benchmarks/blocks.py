@@ -31,8 +31,9 @@ def theirs(gamma: float, m: int) -> Any:
 
 
 def factorise(model: Any, X: np.ndarray) -> Any:
-    """Fit, and keep the factors of all rows: what a learner works on."""
-    return model.fit(X).factor(X).persist()
+    """Fit, and keep the factors of all rows, as a learner does it."""
+    data = gramian.as_rows(X)
+    return model.fit(data).factor(data).persist()
 
 
 def megabytes(size: float) -> str:

@@ -13,6 +13,7 @@ import scipy.linalg
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._progress import progress
+from gramian._threads import few_blas_threads
 
 Operator = Callable[[Array], Array]
 
@@ -28,12 +29,20 @@ def cutoff(eigenvalues: np.ndarray, size: int, dtype: object = np.float64) -> fl
 
 
 def conjugate_gradients(
-    apply: Operator, B: Array, precondition: Operator, *, tol: float, max_iter: int
+    apply: Operator,
+    B: Array,
+    precondition: Operator,
+    *,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Array, Array, float], bool] | None = None,
 ) -> tuple[Array, int, float]:
     """Solve A X = B for a positive definite A; all columns of B advance together.
 
-    Stops when each column's residual is at most ``tol`` times that column. Returns the solution,
-    the iterations taken and the largest relative residual.
+    Stops when each column's residual is at most ``tol`` times that column, or when ``watch`` says
+    so: it is called after each iteration with X, the length of the step that was taken along the
+    last direction given to ``apply``, and the largest relative residual. Returns the solution, the
+    iterations taken and the largest relative residual.
     """
     xp = _arrays.namespace(B)
 
@@ -61,6 +70,8 @@ def conjugate_gradients(
             residual = residual - length * image
             iterations += 1
             left = float(xp.max(ratio(xp.sqrt(dots(residual, residual)), size)))
+            if watch is not None and watch(X, length, left):
+                break
             preconditioned = precondition(residual)
             rz, before = dots(residual, preconditioned), rz
             direction = preconditioned + ratio(rz, before) * direction
@@ -144,6 +155,41 @@ def spectrum(inner: np.ndarray, core: np.ndarray | None) -> tuple[np.ndarray, np
     kept = sizes > cutoff(values, len(values))
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
     return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+
+
+def shifted_solver(A: np.ndarray, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The function B ↦ X with (A + shift_j I) x_j = b_j for each column, A positive semi-definite.
+
+    By Cholesky for few different shifts. One eigendecomposition, which costs as much as some thirty
+    of them, serves many shifts, and an A that rounding has made indefinite: negative eigenvalues
+    are taken as 0.
+    """
+    different, which = np.unique(shifts, return_inverse=True)
+    if len(different) <= 8:
+        try:
+            with few_blas_threads(len(A)):
+                factors = [_cholesky(A, shift) for shift in different]
+        except scipy.linalg.LinAlgError:
+            pass
+        else:
+
+            def by_cholesky(B: np.ndarray) -> np.ndarray:
+                X = np.empty_like(B)
+                for i, factor in enumerate(factors):
+                    own = which == i
+                    X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
+                return X
+
+            return by_cholesky
+    values, vectors = np.linalg.eigh(A)
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + shifts)
+    return lambda B: vectors @ (inverse * (vectors.T @ B))
+
+
+def _cholesky(A: np.ndarray, shift: float) -> tuple[np.ndarray, bool]:
+    shifted = np.array(A, order="F")
+    shifted[np.diag_indices_from(shifted)] += shift
+    return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
 
 
 def is_psd(S: np.ndarray) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
@@ -94,6 +94,14 @@ def one_blas_thread() -> Iterator[None]:
             _blas_users -= 1
             if _blas_users == 0:
                 _blas_limit.restore_original_limits()
+
+
+def few_blas_threads(size: int) -> AbstractContextManager[None]:
+    """One thread for the factorisation of a matrix of this size, unless it is large.
+
+    What threads save on a small one is less than what they cost when a core is busy otherwise.
+    """
+    return one_blas_thread() if size <= 2000 else nullcontext()
 
 
 _controller: ThreadpoolController | None = None

@@ -177,11 +177,28 @@ class Factors:
 
     # Products.
 
+    def unprojected(self) -> tuple[Factors, Array | None]:
+        """Factors of C and a matrix P in float64, where Z = C P; else these factors, and None."""
+        product = getattr(self.parts[0], "product", None)
+        if product is None or len(self.parts) > 1 or self.core is not None:
+            return self, None
+        values, projection = product
+        return Factors(values, order=self.order), _arrays.astype(projection, self.xp.float64)
+
     def features_matmul(self, W: Array) -> Array:
         """Z @ W, in float64."""
         if W.ndim == 1:
             return self.features_matmul(W[:, None])[:, 0]
         xp = self.xp
+        C, P = self.unprojected()
+        if P is not None and 4 * W.shape[1] <= self.rank:
+            # C (P W) costs far less than (C P) W, and C P is not rounded to float32 on the way.
+            right = P @ _arrays.like(W, P, xp.float64)
+
+            def product(columns: slice) -> Callable[..., Array]:
+                return lambda c, out: _arrays.matmul(_arrays.astype(c, xp.float64), right, out)
+
+            return C.restore(C.map(product, width=W.shape[1], dtype=xp.float64))
         W = _arrays.astype(W, self.dtype)
 
         def prepare(columns: slice) -> Callable[..., Array]:
@@ -220,20 +237,31 @@ class Factors:
         return scipy.linalg.block_diag(*self.normal_equations()[0])
 
     def normal_equations(
-        self, V: Array | None = None, weights: Array | None = None
+        self, V: Array | None = None, weights: Array | None = None, *, precise: bool = False
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The blocks of Zᵀ W Z, and Zᵀ W V, with W = diag(weights): on the host, in one pass."""
-        xp, dtype = self.xp, self.dtype
+        """The blocks of Zᵀ W Z, and Zᵀ W V, with W = diag(weights): on the host, in one pass.
+
+        With ``precise``, features are computed and multiplied in float64 whatever their dtype.
+        """
+        xp = self.xp
+        dtype = xp.float64 if precise else self.dtype
+        walked, P = self.unprojected() if precise else (self, None)
         if V is None:
             V = _arrays.empty((self.shape[0], 0), self._example(), dtype)
         aligned = [self.arrange(a) for a in (V, weights) if a is not None]
 
         def part(z: Array, v: Array, *w: Array) -> tuple[Array, Array]:
-            scaled = z * _arrays.astype(w[0], dtype)[:, None] if w else z
-            turned = xp.matrix_transpose(scaled)
-            return turned @ z, turned @ _arrays.astype(v, dtype)
+            z, v = _arrays.astype(z, dtype), _arrays.astype(v, dtype)
+            z = z if P is None else z @ P
+            if w:
+                root = xp.sqrt(_arrays.astype(w[0], dtype))[:, None]
+                z, v = z * root, v * root
+            turned = xp.matrix_transpose(z)  # of the same array: half the work of other products
+            return turned @ z, turned @ v
 
-        pairs = self.sum(lambda columns: part, *aligned)
+        # Copies in float64 are what a block needs beside itself.
+        spare = 8 * (walked.rank + self.rank) if precise else 0
+        pairs = walked.sum(lambda columns: part, *aligned, row_bytes=spare)
         host = [[np.asarray(_arrays.to_numpy(a), np.float64) for a in pair] for pair in pairs]
         return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
 

@@ -173,8 +173,8 @@ class BlockRows(Rows):
             single = not isinstance(part, tuple)
             parts = (part,) if single else part
             if total:
-                for i, p in enumerate(parts):
-                    total[i] = total[i] + p
+                for i, p in enumerate(parts):  # over its own memory: sums may be large
+                    total[i] += p
             else:
                 total = [_as_float64(p) for p in parts]
         return total[0] if single else tuple(total)
@@ -332,6 +332,9 @@ class FeatureRows(Rows):
         What ``features`` works on for each row beside the block and its result.
     serial : bool
         Whether ``features`` must not be called from two threads at once.
+    product : tuple of Rows and array, optional
+        Where the features are the product C P of other rows, such as kernel values, with a matrix:
+        these two. Who needs Z W for few columns W then has C (P W) for far less work.
     """
 
     def __init__(
@@ -343,10 +346,11 @@ class FeatureRows(Rows):
         *,
         work_bytes: int = 0,
         serial: bool = False,
+        product: tuple[Rows, Array] | None = None,
     ) -> None:
         self.rows = rows
         self.features = features
-        self.serial = serial
+        self.product = product
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
         self.xp = rows.xp
@@ -414,6 +418,7 @@ class FeatureRows(Rows):
         return _arrays.empty((0,), self.rows.example(), self.dtype)
 
     def choose(self, numbers: np.ndarray) -> Rows:
+        product = self.product and (self.product[0].choose(numbers), self.product[1])
         return FeatureRows(
             self.rows.choose(numbers),
             self.features,
@@ -421,6 +426,7 @@ class FeatureRows(Rows):
             self.dtype,
             work_bytes=self.work_bytes,
             serial=self.serial,
+            product=product,
         )
 
     def persist(self) -> Rows:
@@ -445,7 +451,9 @@ def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
 
 
 def _as_float64(x: Array) -> Array:
-    return _arrays.astype(x, _arrays.namespace(x).float64)
+    """x in float64, in memory of its own."""
+    xp = _arrays.namespace(x)
+    return _arrays.copy(x) if x.dtype == xp.float64 else _arrays.astype(x, xp.float64)
 
 
 def as_rows(

@@ -77,6 +77,7 @@ class ProjectedKernel:
         in_order = len(order) == len(nonzero) and bool((np.diff(order) == 1).all())
         points = self.points if in_order else _arrays.take_rows(self.points, order)
         P = self.projection if in_order else _arrays.take_rows(self.projection, order)
+        self.steps = P  # P for the points in use, in the order of ``values``
         self._tiles = []
         for start, stop in even_spans(0, len(order), _tiles.TILE_COLUMNS):
             tile = self.kernel.against(_arrays.span(points, start, stop))
@@ -90,7 +91,9 @@ class ProjectedKernel:
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; they are made anew.
-        return {name: value for name, value in vars(self).items() if name != "_tiles"}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("_tiles", "steps")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -106,6 +109,21 @@ class ProjectedKernel:
         """What ``features`` works on for each row, beside the block and its result."""
         columns = min(self.points.shape[0], _tiles.TILE_COLUMNS)
         return columns * _arrays.itemsize(self.projection.dtype)
+
+    def values(self, x: Array, out: Array | None = None) -> Array:
+        """The kernel values alone: features are their product with ``steps``."""
+        dtype = self.projection.dtype
+        if out is None:
+            out = _arrays.empty((x.shape[0], self.steps.shape[0]), self.projection, dtype)
+        x = _arrays.astype(x, dtype)
+        start = 0
+        for size, tile, _ in self._tiles:
+            target = out[:, start : start + size]
+            result = tile(x, target)
+            if result is not target:
+                target[...] = result
+            start += size
+        return out
 
     def features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, width)."""

@@ -61,6 +61,13 @@ class Approximation(
         """What ``_features`` works on for each row, beside the block and its result."""
         return 0
 
+    def _product(self, rows: Rows) -> tuple[Rows, Array] | None:
+        """Kernel values C with some points and a matrix P, where features are their product C P.
+
+        P Pᵀ must be the pseudo-inverse of the points' own kernel values, as in Nyström's method.
+        """
+        return None
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Approximation:
         """Learn the approximation from the rows X."""
@@ -112,6 +119,7 @@ class Approximation(
                 self._feature_dtype(rows),
                 work_bytes=self._work_bytes(),
                 serial=self.kernel_.serial,
+                product=self._product(rows),
             )
         )
 

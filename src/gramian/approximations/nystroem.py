@@ -15,9 +15,11 @@ from sklearn.utils.extmath import randomized_svd
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
+from gramian._threads import few_blas_threads
 from gramian.approximations._projected import ProjectedKernel, gram_of
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.gram import Gram
+from gramian.rows import FeatureRows, Rows
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
 __all__ = ["Nystroem"]
@@ -147,7 +149,8 @@ class Nystroem(Approximation):
         if self.rank is not None and self.truncation == "core":
             P = _inverse_root_of_rank(W, self.rank, cutoff)
         else:
-            P = inverse_root(W, cutoff, gram)
+            with few_blas_threads(len(W)):
+                P = inverse_root(W, cutoff, gram)
         self.landmarks_ = landmarks
         self._prepare(gram, scale[:, None] * P)
         if self.rank is not None and self.truncation == "embedding":
@@ -169,6 +172,12 @@ class Nystroem(Approximation):
 
     def _work_bytes(self) -> int:
         return self._projected.work_bytes
+
+    def _product(self, rows: Rows) -> tuple[Rows, Array]:
+        z, dtype = self._projected, self._feature_dtype(rows)
+        width = int(z.steps.shape[0])
+        values = FeatureRows(rows, z.values, width, dtype, serial=self.kernel_.serial)
+        return values, z.steps
 
     def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""

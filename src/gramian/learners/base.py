@@ -47,6 +47,7 @@ class KernelLearner(KernelParameter, BaseEstimator):
     """
 
     solver: str
+    solves_factors = False  # whether ``solver`` may also be given with an approximation
     kernel_: Kernel
     approximation_: Approximation | None
     points_: Rows | None
@@ -56,7 +57,7 @@ class KernelLearner(KernelParameter, BaseEstimator):
         raise NotImplementedError
 
     def _wants_exact(self) -> bool:
-        """Whether the learner's other parameters ask for the exact matrix."""
+        """Whether the learner's other parameters ask for the exact matrix of a bare kernel."""
         return getattr(self, "solver", "auto") != "auto"
 
     def _training(
@@ -76,12 +77,23 @@ class KernelLearner(KernelParameter, BaseEstimator):
                 self.points_ = kernel.points(rows)
                 return Training(Gram(kernel, rows), rows, weights)
             given = self._default_approximation(kernel, rows.shape[0])
-        elif self._wants_exact():
+        elif self._wants_exact() and not self.solves_factors:
             raise ValueError(
                 f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; leave "
                 "it 'auto' with an approximation, or use kernel=Exact(...)."
             )
-        if not hasattr(given, "n_components_"):  # one that is fitted already is used as it is
+        return self._approximate(given, rows, rng, weights, y)
+
+    def _approximate(
+        self,
+        given: Approximation,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None,
+        y: Any,
+    ) -> Training:
+        """Factors of the rows; an approximation that is fitted already is used as it is."""
+        if not hasattr(given, "n_components_"):
             own = rng if given.random_state is None else generator(given.random_state)
             given = clone(given).fit_rows(rows, own, y, weights)
         self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None

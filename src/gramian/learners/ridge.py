@@ -2,178 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays, _linalg, _settings
+from gramian import _arrays
 from gramian._arrays import Array
-from gramian._checks import choice, is_real, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
-from gramian._threads import one_blas_thread
-from gramian.approximations import Approximation, Nystroem
-from gramian.core import BlockCore
-from gramian.factors import Factors
-from gramian.gram import Gram
-from gramian.kernels import Kernel
-from gramian.learners.base import KernelLearner, Training, as_targets, missing_target
-from gramian.samplers.pivoted import pivoted_cholesky
+from gramian.learners._ridge import RidgeLearner
+from gramian.learners.base import Training, as_targets, missing_target
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
 
-LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
-
-
-class _RidgeSolver(KernelLearner):
-    """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
-
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
-        *,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-
-    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
-        return Nystroem(kernel, int(n**0.5 * np.log(n)))
-
-    def _solve(self, training: Training, Y: Array, rng: np.random.Generator) -> Array:
-        """The coefficients for the columns of Y, in float64."""
-        alphas = self._alphas(Y.shape[1])
-        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
-        gram, weights = training.matrix, training.weights
-        if isinstance(gram, Factors):
-            return self._solve_factors(gram, Y, alphas, weights)
-        root = None if weights is None else gram.rows.xp.sqrt(weights)[:, None]
-        # Rows are weighted through W^½ (K + ...) W^½, which stays symmetric.
-        B = Y if root is None else Y * root
-        if solver == "direct" or (solver == "auto" and gram.fits()):
-            # OpenBLAS's threaded Cholesky crashes on larger matrices than this (its issue 2562).
-            with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
-                dual, iterations = _direct(gram, B, alphas, root), 1
-        else:
-            dual, iterations = self._iterative(gram, B, alphas, root, rng)
-        self.n_iter_ = iterations
-        return dual if root is None else dual * root
-
-    def _solve_factors(
-        self, factors: Factors, Y: Array, alphas: np.ndarray, weights: Array | None
-    ) -> Array:
-        blocks, right = factors.normal_equations(Y, weights)
-        if factors.core is None or factors.rank <= LARGE_CORE:
-            self.n_iter_ = 1
-            return _arrays.like(_small_system(blocks, right, factors.core, alphas), Y)
-        tol, max_iter = self._stopping(factors.dtype)
-        theta, self.n_iter_, left = _large_system(
-            blocks, right, factors.core, alphas, tol, max_iter
-        )
-        self._warn_if_above(left, tol)
-        return _arrays.like(theta, Y)
-
-    def _stopping(self, dtype: Any) -> tuple[float, int]:
-        """Tolerance, no finer than the data's own precision can carry, and most iterations."""
-        tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(dtype))
-        return tol, positive_integer(self, "max_iter", self.max_iter)
-
-    def _warn_if_above(self, left: float, tol: float) -> None:
-        if left > tol:
-            warnings.warn(
-                f"Kernel ridge stopped after {self.max_iter} iterations at a relative residual of "
-                f"{left:.1e}; asked for was {tol:.1e}. Raise max_iter, tol or alpha.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    @one_blas_thread()
-    def _iterative(
-        self,
-        gram: Gram,
-        B: Array,
-        alphas: np.ndarray,
-        root: Array | None,
-        rng: np.random.Generator,
-    ) -> tuple[Array, int]:
-        """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
-        xp, n = gram.rows.xp, gram.shape[0]
-        room = _settings.memory_budget() // 4 // (8 * n)
-        rank = max(min(int(10 * n**0.5), 2000, room), 1)
-        F = pivoted_cholesky(gram, rank, rng, tol=1e-10, dtype=xp.float64).factor
-        Q, eigenvalues = _linalg.orthonormal_columns(F if root is None else F * root)
-        shift = _arrays.like(alphas, B)
-        # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
-        middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
-
-        def apply(V: Array) -> Array:
-            image = gram.matmul(V if root is None else V * root)
-            return (image if root is None else image * root) + shift * V
-
-        def precondition(V: Array) -> Array:
-            return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
-
-        tol, max_iter = self._stopping(gram.dtype)
-        try:
-            dual, iterations, left = _linalg.conjugate_gradients(
-                apply, B, precondition, tol=tol, max_iter=max_iter
-            )
-        except _linalg.NotPositiveDefiniteError as error:
-            raise ValueError(
-                f"K + alpha I is not positive definite: {gram.kernel!r} is indefinite on these "
-                "rows. Use a larger alpha, a positive semi-definite kernel such as RBF, or "
-                "solver='direct'."
-            ) from error
-        self._warn_if_above(left, tol)
-        return dual, iterations
-
-    def _alphas(self, n_targets: int) -> np.ndarray:
-        alphas = np.atleast_1d(np.asarray(self.alpha))
-        if is_real(self.alpha):
-            alphas = np.full(n_targets, self.alpha)
-        good = alphas.ndim == 1 and alphas.dtype.kind in "iuf"
-        if not good or not np.isfinite(alphas).all() or (alphas <= 0).any():
-            raise ValueError(
-                f"alpha of {type(self).__name__} must be positive, a number or one for each "
-                f"target; got {self.alpha!r}."
-            )
-        if len(alphas) != n_targets:
-            raise ValueError(
-                f"alpha has {len(alphas)} numbers, but y has {n_targets} target(s): give one for "
-                "each, or a single number."
-            )
-        return alphas.astype(np.float64)
-
-    def _values(self, X: Any) -> Array:
-        """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
-        check_is_fitted(self, "n_iter_")
-        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
-        return _arrays.astype(new.product, new.dtype)
-
-    def _keep(self, coefficients: Array) -> None:
-        """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
-        for name in ("coef_", "dual_coef_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        setattr(self, "dual_coef_" if self.approximation_ is None else "coef_", coefficients)
-
-
-class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
+class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     """Kernel ridge regression: least squares in the space of the kernel, with a penalty.
 
     While the kernel matrix is small (some six thousand rows) it is factorised. Beyond, a bare
@@ -183,18 +29,30 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
 
     Parameters
     ----------
-    alpha : float or array of shape (n_targets,), default=1.0
-        The penalty, positive; one number, or one for each target.
+    alpha : float, array of shape (n_targets,), "loo", "gcv" or tuple, default=1.0
+        The penalty, positive; one number, or one for each target. "loo" chooses it, for each
+        target, by the error of leaving out one row at a time (a row of weight 2 with all its
+        weight), "gcv" by generalised cross-validation, both from one decomposition; over a grid
+        that falls from the largest eigenvalue of the matrix by ten orders (six for float32), or
+        over the numbers given as ``("loo", [0.1, 1.0, 10.0])``.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        For the exact matrix, which the latter two ask for: factorise it, or iterate without storing
-        it.
+        How the linear system is solved. Of the exact matrix: factorise it, or iterate without
+        storing it; a bare kernel is used exactly where one of the two is asked for. Of an
+        approximation: factorise the matrix of its features' inner products, or do without that
+        matrix, in passes over the rows (FALKON), which keep kernel values where these fit half the
+        memory budget and else compute them anew. "auto" takes what should cost less.
     tol : float, default=1e-6
         The relative residual at which the iteration stops.
     max_iter : int, default=500
+    validation_fraction : float, optional
+        Iterate, and hold out this part of the rows, drawn at random, to tell when to stop: after
+        five iterations without a smaller error on them. The coefficients are those of the least
+        error.
     random_state : int, Generator or None, default=None
-        Draws the preconditioner's pivots and the rows on which rules such as "median" look.
+        Draws the preconditioner's pivots or rows, the rows held out, and the rows on which rules
+        such as "median" look.
 
     Attributes
     ----------
@@ -202,6 +60,11 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
         The coefficients a of f(x) = Σ k(x, x_i) a_i, where K is exact.
     coef_ : array of shape (r,) or (r, n_targets)
         The coefficients of the r features, where K is approximated.
+    alpha_ : float or array of shape (n_targets,)
+        The penalty in use, for each target where y has two dimensions.
+    path_ : AlphaPath or None
+        Where alpha was chosen: the ``alphas`` that were tried, and the ``errors``, mean squares, of
+        shape (n_alphas,) or (n_alphas, n_targets).
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
     approximation_ : Approximation or None
@@ -209,7 +72,11 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
     points_ : Rows or None
         The training rows, which predictions need where K is exact.
     n_iter_ : int
-        Iterations taken; 1 where the matrix was factorised.
+        Iterations taken; 1 where a matrix was factorised.
+    residuals_ : array of shape (n_iter_,)
+        The largest relative residual after each iteration; empty where a matrix was factorised.
+    validation_errors_ : array of shape (n_iter_,) or None
+        The mean squared error on the rows held out, after each iteration.
 
     Examples
     --------
@@ -219,33 +86,89 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, _RidgeSolver):
     >>> model = KernelRidge(alpha=1e-3, kernel=RBF(gamma=1.0)).fit(X, np.sin(X[:, 0]))
     >>> model.predict([[np.pi / 2]]).round(2)
     array([1.])
+
+    A penalty that suits the noise:
+
+    >>> noisy = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(50)
+    >>> model = KernelRidge(alpha=("loo", [1e-6, 1e-3, 1.0]), kernel=RBF(gamma=1.0)).fit(X, noisy)
+    >>> model.alpha_
+    1.0
     """
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to rows X and targets y of shape (n,) or (n, n_targets)."""
+        self._check_parameters()
         rng = generator(self.random_state)
         if y is None:
             missing_target(self)
         training = self._training(X, rng, sample_weight, y)
         Y = as_targets(self, y, training.rows)
-        flat = Y.ndim == 1
-        coefficients = self._solve(training, Y[:, None] if flat else Y, rng)
-        self._keep(coefficients[:, 0] if flat else coefficients)
+        self._solve(training, Y[:, None] if Y.ndim == 1 else Y, rng)
+        self._flatten(Y)
         return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+        """Add a batch of rows to those of earlier calls, which need not be kept.
+
+        The result is that of ``fit`` on all rows, with an approximation that is fitted on the first
+        batch, or was fitted before it was passed as ``kernel``. A bare kernel stands for its
+        Nyström approximation with √n·log n landmarks for a first batch of n rows. Of the rows, only
+        the inner products of their features are kept, and ``alpha="gcv"`` needs no more. After a
+        ``fit``, which keeps no such products, the first call begins anew. ``solver`` is for
+        ``fit`` alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import RBF, KernelRidge, Nystroem
+        >>> X = np.random.default_rng(0).uniform(0, 6, (500, 1))
+        >>> model = KernelRidge(1e-3, kernel=Nystroem(RBF(1.0), 30, random_state=0))
+        >>> for start in range(0, 500, 100):
+        ...     batch = X[start : start + 100]
+        ...     model = model.partial_fit(batch, np.sin(batch[:, 0]))
+        >>> model.predict([[np.pi / 2]]).round(2)
+        array([1.])
+        """
+        rng = generator(self.random_state)
+        if y is None:
+            missing_target(self)
+        training = self._batch(X, rng, sample_weight, y)
+        Y = as_targets(self, y, training.rows)
+        self._add(training, Y[:, None] if Y.ndim == 1 else Y)
+        self._flatten(Y)
+        return self
+
+    def _flatten(self, Y: Array) -> None:
+        """One-dimensional targets have one-dimensional coefficients, and one alpha."""
+        if Y.ndim == 1:
+            name = "dual_coef_" if self.approximation_ is None else "coef_"
+            setattr(self, name, getattr(self, name)[:, 0])
+            self._keep_one()
 
     def predict(self, X: Any) -> Array:
         """f(x) for each row of X."""
         return self._values(X)
 
 
-class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
+def _weights_are_known(model: Any) -> bool:
+    if model.class_weight == "balanced":
+        raise ValueError(
+            "class_weight='balanced' needs all rows at once; for partial_fit, give the weights of "
+            "the classes, as {label: weight}."
+        )
+    return True
+
+
+class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     """Classification by kernel ridge regression on targets of -1 and 1, one for each class.
 
     Parameters
     ----------
-    alpha, kernel, solver, tol, max_iter, random_state
-        As in :class:`KernelRidge`; alpha may be one number for each class.
+    alpha, kernel, solver, tol, max_iter, validation_fraction, random_state
+        As in :class:`KernelRidge`; alpha may be one number for each class. "loo" and "gcv" choose
+        one for all classes, by the error of the targets -1 and 1.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" counts rare classes more.
 
@@ -255,7 +178,8 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
         The class labels, sorted.
     dual_coef_ or coef_ : array
         As in :class:`KernelRidge`, with one column for each class, or one for two classes.
-    kernel_, approximation_, points_, n_iter_
+    alpha_ : float, or array where one was given for each class
+    kernel_, approximation_, points_, path_, n_iter_, residuals_, validation_errors_
         As in :class:`KernelRidge`.
 
     Examples
@@ -263,9 +187,11 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
     >>> from sklearn.datasets import load_iris
     >>> from gramian import KernelRidgeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> KernelRidgeClassifier(alpha=0.1).fit(X, y).score(X, y) > 0.95
+    >>> KernelRidgeClassifier(alpha="loo").fit(X, y).score(X, y) > 0.95
     True
     """
+
+    _one_alpha = True
 
     def __init__(
         self,
@@ -276,35 +202,84 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
+        validation_fraction: float | None = None,
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            alpha, kernel, solver=solver, tol=tol, max_iter=max_iter, random_state=random_state
+            alpha,
+            kernel,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
         )
         self.class_weight = class_weight
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
         """Fit to rows X and class labels y."""
+        self._check_parameters()
         rng = generator(self.random_state)
         training = self._training(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "KernelRidgeClassifier needs rows of at least 2 classes; y holds only one class: "
-                f"{classes[0]!r}."
-            )
-        targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        Y = as_targets(self, targets if len(classes) > 2 else targets[:, 1:], training.rows)
-        if self.class_weight is not None:
-            given = training.weights
-            own = np.ones(len(labels)) if given is None else _arrays.to_numpy(given)
-            weights = _arrays.like(own * self._weights_by_class(labels, own), Y)
-            training = training._replace(weights=weights)
-        self._keep(self._solve(training, Y, rng))
-        self.classes_ = classes
+        self.classes_ = _two_or_more(np.unique(labels))
+        training = self._weighted_by_class(training, labels)
+        self._solve(training, self._targets(labels, training), rng)
         return self
+
+    @available_if(_weights_are_known)
+    @all_or_nothing
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> KernelRidgeClassifier:
+        """Add a batch of rows: see :meth:`KernelRidge.partial_fit`.
+
+        The first call needs all ``classes``, since its rows may be of some of them only. There is
+        no ``partial_fit`` with ``class_weight="balanced"``, which would need all rows at once.
+        """
+        rng = generator(self.random_state)
+        labels = _class_labels(self, y)
+        known = self._all_classes(classes)
+        unknown = np.setdiff1d(labels, known)
+        if len(unknown):
+            raise ValueError(
+                f"y has labels that are not among the classes {_listed(known)}: {_listed(unknown)}."
+            )
+        training = self._batch(X, rng, sample_weight, _codes(y))
+        self.classes_ = known
+        training = self._weighted_by_class(training, labels)
+        self._add(training, self._targets(labels, training))
+        return self
+
+    def _all_classes(self, given: Any) -> np.ndarray:
+        """The classes of all batches: given with the first, and with others only if the same."""
+        known: Any = getattr(self, "classes_", None)
+        if given is None:
+            if known is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            return known
+        classes = _two_or_more(np.unique(_arrays.to_numpy(given)))
+        if "_sums" in self.__dict__ and not np.array_equal(classes, known):
+            raise ValueError(
+                f"classes {_listed(classes)} are not those of the first call: {_listed(known)}."
+            )
+        return classes
+
+    def _targets(self, labels: np.ndarray, training: Training) -> Array:
+        """1 in the column of a row's class, -1 elsewhere; one column for two classes."""
+        targets = np.where(labels[:, None] == self.classes_, 1.0, -1.0)
+        targets = targets if len(self.classes_) > 2 else targets[:, 1:]
+        return as_targets(self, targets, training.rows)
+
+    def _weighted_by_class(self, training: Training, labels: np.ndarray) -> Training:
+        if self.class_weight is None:
+            return training
+        given = training.weights
+        own = np.ones(len(labels)) if given is None else _arrays.to_numpy(given)
+        weights = own * self._weights_by_class(labels, own)
+        example = training.rows.example()
+        return training._replace(weights=_arrays.like(weights, example, training.rows.xp.float64))
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The class weight of each row; a row of weight 2 counts as two in "balanced"."""
@@ -329,6 +304,19 @@ class KernelRidgeClassifier(ClassifierMixin, _RidgeSolver):
         return _arrays.like(labels, scores) if labels.dtype.kind in "iuf" else labels
 
 
+def _two_or_more(classes: np.ndarray) -> np.ndarray:
+    if len(classes) < 2:
+        raise ValueError(
+            "KernelRidgeClassifier needs rows of at least 2 classes; y holds only one class: "
+            f"{classes[0]!r}."
+        )
+    return classes
+
+
+def _listed(labels: np.ndarray) -> str:
+    return ", ".join(map(str, labels))
+
+
 def _class_labels(owner: Any, y: Any) -> np.ndarray:
     if y is None:
         missing_target(owner)
@@ -339,87 +327,9 @@ def _class_labels(owner: Any, y: Any) -> np.ndarray:
     return labels
 
 
-def _small_system(
-    blocks: list[np.ndarray], right: np.ndarray, core: BlockCore | None, alphas: np.ndarray
-) -> np.ndarray:
-    """θ with f(x) = z(x)ᵀθ, from one decomposition for every alpha.
-
-    With eigenvalues λ of K̃ and P of :func:`_linalg.spectrum`, θ = P diag(± 1/(λ + alpha)) PᵀZᵀWY,
-    with the sign of λ. ``blocks`` are those of ZᵀWZ, ``right`` is ZᵀWY.
-    """
-    inner = scipy.linalg.block_diag(*blocks)
-    values, P = _linalg.spectrum(inner, None if core is None else core.dense())
-    shifted = values[:, None] + alphas
-    if (shifted <= 0).any():
-        _indefinite(f"an eigenvalue of {values[-1]:.2g}")
-    return P @ (np.where(values < 0, -1.0, 1.0)[:, None] * (P.T @ right) / shifted)
-
-
-def _large_system(
-    blocks: list[np.ndarray],
-    right: np.ndarray,
-    core: BlockCore,
-    alphas: np.ndarray,
-    tol: float,
-    max_iter: int,
-) -> tuple[np.ndarray, int, float]:
-    """The same θ by conjugate gradients, for a core too large to be decomposed.
-
-    With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
-    matrix without the links. Returns θ, the iterations taken and the relative residual.
-    """
-    roots, inverses = zip(*map(_linalg.root_and_inverse, blocks), strict=True)
-
-    def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
-        return _linalg.times_blocks(matrices, V)
-
-    own = [np.linalg.eigh(root @ core.block(s) @ root.T) for s, root in enumerate(roots)]
-    values = np.concatenate([np.maximum(each, 0.0) for each, _ in own])[:, None] + alphas
-    vectors = [each for _, each in own]
-
-    def apply(U: np.ndarray) -> np.ndarray:
-        return turned(roots, core.matmul(turned([r.T for r in roots], U))) + alphas * U
-
-    def precondition(U: np.ndarray) -> np.ndarray:
-        return turned(vectors, turned([v.T for v in vectors], U) / values)
-
-    try:
-        u, iterations, left = _linalg.conjugate_gradients(
-            apply, turned([i.T for i in inverses], right), precondition, tol=tol, max_iter=max_iter
-        )
-    except _linalg.NotPositiveDefiniteError:
-        _indefinite("negative eigenvalues")
-    return core.matmul(turned([r.T for r in roots], u)), iterations, left
-
-
-def _indefinite(what: str) -> NoReturn:
-    raise ValueError(
-        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip', or "
-        "a larger alpha."
-    )
-
-
 def _codes(y: Any) -> Any:
     """Class labels as one column for each class, for samplers that look at the target."""
     if y is None:
         return None
     labels = np.unique(_arrays.to_numpy(y), return_inverse=True)[1].ravel()
     return (labels[:, None] == np.unique(labels)).astype(np.float64)
-
-
-def _direct(gram: Gram, B: Array, alphas: np.ndarray, root: Array | None) -> Array:
-    """Factorise K + alpha I once for each different alpha."""
-    xp = gram.rows.xp
-    K = _arrays.astype(gram.dense(), xp.float64)
-    if root is not None:
-        K *= root
-        K *= xp.matrix_transpose(root)
-    diagonal = _arrays.copy(xp.linalg.diagonal(K))
-    out = xp.zeros_like(B)
-    for alpha in np.unique(alphas):
-        where = np.flatnonzero(alphas == alpha)
-        A = _arrays.set_diagonal(K, diagonal + float(alpha))
-        part = _arrays.solve_symmetric(A, _arrays.take_columns(B, where))
-        for i, column in enumerate(where):
-            out[:, int(column)] = part[:, i]
-    return out

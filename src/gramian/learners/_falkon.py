@@ -1,0 +1,157 @@
+"""Ridge on the features Z of many rows without ZᵀZ: conjugate gradients over blocks of rows.
+
+After FALKON (Rudi, Carratino and Rosasco, 2017): the preconditioner is ZᵀZ of a sample of rows.
+Where Z = C P with kernel values C, a product with Z takes C (P v), and only C is kept or computed:
+to multiply each row with P would cost as much as ZᵀZ itself. All is in float64, C in its own dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gramian import _arrays, _linalg, _settings
+from gramian._arrays import Array
+from gramian._threads import few_blas_threads, one_blas_thread
+from gramian.factors import Factors
+from gramian.learners._factored import Sums, mean_square
+from gramian.learners._systems import Solution, System, Watch
+from gramian.rows import FeatureRows
+
+# Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
+KERNEL_VALUE = 200  # or another feature that is computed
+PASS = 40  # of one iteration over one entry of C, which is read from memory
+PASS_TARGET = 4  # and for each target
+DOUBLE = 2  # float64 by float32
+
+
+def iteration_pays(factors: Factors, n_targets: int, *, precise: bool) -> bool:
+    """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor."""
+    if len(factors.parts) > 1 or factors.core is not None:
+        return False
+    n, r = factors.shape[0], factors.rank
+    C, P = factors.unprojected()
+    m = C.rank
+    project = 0 if P is None else 2 * m * r
+    factor = DOUBLE if precise or _arrays.itemsize(factors.dtype) == 8 else 1
+    make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
+    row = make + factor * (project + r * r)  # of normal equations
+    times, iterations = _preconditioning(n, r)
+    kept = C.nbytes <= _settings.memory_budget() // 2  # else C is computed anew in each pass
+    made = n * make * (1 if kept else iterations + 1)
+    passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
+    return times * r * row + made + passes < n * row
+
+
+def _preconditioning(n: int, r: int) -> tuple[float, float]:
+    """The rows of the preconditioner, as a multiple of r, and the iterations to be expected.
+
+    More rows save iterations, as 1 / times^0.7 or so, until they cost as much as these.
+    """
+    times = min(max(sqrt(n / r), 4.0), 40.0, n / r)
+    return times, 120 / times**0.7
+
+
+def streamed_iteration(system: System, *, precise: bool) -> Solution:
+    """θ of (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C; products in float64 with ``precise``."""
+    alphas = system.alphas
+    precondition = _preconditioner(system, precise)
+    with one_blas_thread():
+        products = _Products(system, precise)
+        right, *held = products.with_targets(system.Y)
+        watch = Watch(None)
+        if held:
+            held_out = _HeldOut(system, held[0])
+            watch = Watch(held_out.error)
+
+        def apply(V: np.ndarray) -> np.ndarray:
+            image, *other = products.with_features(V)
+            if other:
+                held_out.look_at(other[0])
+            return image + alphas * V
+
+        tol = max(system.tol, 50 * _arrays.eps(products.dtype))  # no finer than products are
+        theta, _, left = _linalg.conjugate_gradients(
+            apply, right, precondition, tol=tol, max_iter=system.max_iter, watch=watch
+        )
+    solution = watch.solution(theta, left, tol)
+    return solution._replace(coefficients=_arrays.like(solution.coefficients, system.Y))
+
+
+class _Products:
+    """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
+
+    def __init__(self, system: System, precise: bool) -> None:
+        factors: Factors = system.matrix
+        rows, self._P = factors.unprojected()
+        self._C = rows.persist()
+        self.dtype = factors.xp.float64 if precise else factors.dtype
+        given = (system.weights, system.held_out)
+        self._weights = [factors.arrange(w)[:, None] for w in given if w is not None]
+
+    def with_targets(self, Y: Array) -> list[np.ndarray]:
+        return self._sum(lambda c, y: y, self._C.arrange(Y))
+
+    def with_features(self, V: np.ndarray) -> list[np.ndarray]:
+        U = _arrays.like(V, self._C.parts[0].example(), self._C.xp.float64)
+        U = _arrays.astype(U if self._P is None else self._P @ U, self.dtype)
+        return self._sum(lambda c: c @ U)
+
+    def _sum(self, function: Callable[..., Array], *targets: Array) -> list[np.ndarray]:
+        xp, P = self._C.xp, self._P
+
+        def part(c: Array, *aligned: Array) -> Array:
+            c = _arrays.astype(c, self.dtype)
+            values = _arrays.astype(function(c, *aligned[: len(targets)]), self.dtype)
+            weighted = [values * _arrays.astype(w, self.dtype) for w in aligned[len(targets) :]]
+            return xp.matrix_transpose(c) @ (xp.concat(weighted, axis=1) if weighted else values)
+
+        spare = 0 if self.dtype == self._C.dtype else 8 * self._C.rank  # C in float64
+        (total,) = self._C.sum(lambda _: part, *targets, *self._weights, row_bytes=spare)
+        total = total if P is None else xp.matrix_transpose(P) @ total
+        return np.split(_arrays.to_numpy(total), max(len(self._weights), 1), axis=1)
+
+
+class _HeldOut:
+    """The error on rows held out, from ZᵀWZ of them times each direction of the iteration."""
+
+    def __init__(self, system: System, right: np.ndarray) -> None:
+        self._sums = Sums.without_features(system.Y, system.held_out)._replace(right=right)
+        self._image: Any = None
+        self._total = np.zeros_like(right)
+
+    def look_at(self, image: np.ndarray) -> None:
+        self._image = image
+
+    def error(self, theta: np.ndarray, length: np.ndarray) -> float:
+        self._total = self._total + length * self._image
+        return mean_square(self._sums, theta, self._total)
+
+
+def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.ndarray]:
+    """(ZᵀWZ + alpha I)⁻¹ with ZᵀWZ estimated from a sample of rows, and from the landmarks."""
+    factors: Factors = system.matrix
+    n, r = factors.shape[0], factors.rank
+    size = min(ceil(_preconditioning(n, r)[0] * r), n)
+    mass = float(n)
+    if system.weights is None:
+        numbers = system.rng.choice(n, size, replace=False)
+    else:  # heavy rows matter more: drawn by their weights, all count alike
+        weights = np.asarray(_arrays.to_numpy(factors.arrange(system.weights)))
+        mass = float(weights.sum())
+        numbers = system.rng.choice(n, size, p=weights / mass)
+    sample = Factors(factors.parts[0].choose(np.sort(numbers)))
+    inner = sample.normal_equations(precise=precise)[0][0] * (mass / size)
+    P = factors.unprojected()[1]
+    if P is not None:
+        # Some landmarks are far from all other rows, and the only ones with certain features. With
+        # P Pᵀ = W⁺ the features of the landmarks have the inner products (PᵀP)⁻¹.
+        with few_blas_threads(r):
+            triangle = scipy.linalg.qr(_arrays.to_numpy(P), mode="r", check_finite=False)[0][:r]
+            inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
+            inner += (mass / n) * (inverse @ inverse.T)
+    return _linalg.shifted_solver(inner, system.alphas)

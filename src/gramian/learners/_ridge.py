@@ -1,0 +1,291 @@
+"""What kernel ridge regression and classification share: parameters, and which way to solve."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from gramian import _arrays
+from gramian._arrays import Array
+from gramian._checks import choice, is_real, not_negative, positive_integer
+from gramian.approximations import Approximation, Exact, Nystroem
+from gramian.factors import Factors
+from gramian.kernels import Kernel, as_kernel
+from gramian.learners import _factored, _systems
+from gramian.learners._factored import Sums
+from gramian.learners._falkon import iteration_pays, streamed_iteration
+from gramian.learners._path import AlphaPath, Chosen, Rule, exact_path, factored_path
+from gramian.learners._systems import Solution, System
+from gramian.learners.base import KernelLearner, Training, as_weights
+
+MOST_ITERATIONS = 150  # over factors, where these were not asked for: a direct solution follows
+LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
+
+
+class RidgeLearner(KernelLearner):
+    """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
+
+    solves_factors = True
+    _one_alpha = False  # whether the targets belong together, so that one alpha is chosen for all
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        kernel: Any = "rbf",
+        *,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        validation_fraction: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
+
+    # All rows at once.
+
+    def _check_parameters(self) -> None:
+        """Before anything that takes long."""
+        name, rule, fraction = type(self).__name__, self._rule(), self.validation_fraction
+        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
+        not_negative(self, "tol", self.tol)
+        positive_integer(self, "max_iter", self.max_iter)
+        if rule is None:
+            self._positive(self.alpha)
+        elif solver == "iterative" or fraction is not None:
+            raise ValueError(
+                f"alpha={rule.error!r} of {name} needs a decomposition: leave out "
+                "solver='iterative' and validation_fraction, or give alpha as a number."
+            )
+        if fraction is None:
+            return
+        if not is_real(fraction) or not 0 < fraction < 1:
+            raise ValueError(
+                f"validation_fraction of {name} must be None or a number between 0 and 1; got "
+                f"{fraction!r}."
+            )
+        if solver == "direct":
+            raise ValueError(
+                "validation_fraction ends an iteration early, and solver='direct' does not "
+                "iterate: leave out one of them."
+            )
+
+    def _solve(self, training: Training, Y: Array, rng: np.random.Generator) -> None:
+        """Learn the coefficients for the columns of Y, in float64."""
+        self.__dict__.pop("_sums", None)
+        rule, system = self._rule(), self._system(training, Y, rng)
+        if rule is not None:
+            chosen = self._solve_path(rule, system)
+            self._keep(Solution(chosen.coefficients), chosen.alphas, chosen.path)
+            return
+        on_factors = isinstance(training.matrix, Factors)
+        solution = (self._solve_factors if on_factors else self._solve_exact)(system)
+        self._keep(solution, system.alphas, None)
+        if not solution.met:
+            warnings.warn(
+                f"Kernel ridge stopped after {solution.iterations} iterations at a relative "
+                f"residual of {solution.residuals[-1]:.1e}; asked for was {system.tol:.1e}. Raise "
+                "max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _system(self, training: Training, Y: Array, rng: np.random.Generator) -> System:
+        # No finer than products with the matrix can be.
+        on_factors = isinstance(training.matrix, Factors)
+        tol = max(self.tol, 50 * _arrays.eps(np.float64 if on_factors else training.matrix.dtype))
+        alphas = np.empty(0) if self._rule() else self._alphas(Y.shape[1])
+        weights, held_out = self._split(training, rng)
+        return System(training.matrix, Y, alphas, weights, held_out, tol, self.max_iter, rng)
+
+    def _split(
+        self, training: Training, rng: np.random.Generator
+    ) -> tuple[Array | None, Array | None]:
+        """The weights of rows to learn from, and of those held out; 0 for the others."""
+        fraction = self.validation_fraction
+        if fraction is None:
+            return training.weights, None
+        example = training.rows.example()
+        weights = np.ones(training.rows.shape[0])
+        if training.weights is not None:
+            weights = np.asarray(_arrays.to_numpy(training.weights))
+        usable = np.flatnonzero(weights)
+        count = max(round(fraction * len(usable)), 1)
+        if count >= len(usable):
+            raise ValueError(
+                f"validation_fraction={fraction} leaves none of {len(usable)} rows to learn from."
+            )
+        held = np.zeros(len(weights), dtype=bool)
+        held[rng.choice(usable, count, replace=False)] = True
+        parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
+        learned, checked = (_arrays.like(part, example, training.rows.xp.float64) for part in parts)
+        return learned, checked
+
+    def _solve_exact(self, system: System) -> Solution:
+        solver = self.solver
+        if solver == "auto":
+            fits = system.held_out is None and system.matrix.fits()
+            solver = "direct" if fits else "iterative"
+        if solver == "direct":
+            return _systems.exact_direct(system)
+        return _systems.exact_iteration(system)
+
+    def _solve_factors(self, system: System) -> Solution:
+        factors: Factors = system.matrix
+        streams = len(factors.parts) == 1 and factors.core is None
+        precise = streams and _factored.rounds_too_much(system, system.alphas.min())
+        if self.solver == "iterative" or system.held_out is not None:
+            if streams:
+                return streamed_iteration(system, precise=precise)
+            return _factored.factored_iteration(system)
+        if self.solver == "auto":
+            if streams and iteration_pays(factors, system.Y.shape[1], precise=precise):
+                most = min(system.max_iter, MOST_ITERATIONS)
+                solution = streamed_iteration(system._replace(max_iter=most), precise=precise)
+                if solution.met:
+                    return solution
+            elif factors.core is not None and factors.rank > LARGE_CORE:
+                return _factored.factored_iteration(system)
+        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
+        theta = _factored.factored_direct(sums, factors.core, system.alphas)
+        return Solution(_arrays.like(theta, system.Y))
+
+    def _solve_path(self, rule: Rule, system: System) -> Chosen:
+        factors = system.matrix
+        if not isinstance(factors, Factors):
+            return exact_path(rule, system)
+        least = None if rule.grid is None else float(rule.grid.min())
+        precise = _factored.rounds_too_much(system, least)
+        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
+        chosen = factored_path(rule, sums, factors.core, factors.dtype, system, precise=precise)
+        return chosen._replace(coefficients=_arrays.like(chosen.coefficients, system.Y))
+
+    # Batch by batch.
+
+    def _batch(self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any) -> Training:
+        """The factors of a further batch of rows; the first one fits the approximation."""
+        if "_sums" in self.__dict__:
+            rows = self._read(X, reset=False)
+            assert self.approximation_ is not None
+            factors = self.approximation_.factor_rows(rows)
+            return Training(factors, rows, as_weights(sample_weight, rows))
+        name, given = type(self).__name__, self.kernel
+        if isinstance(given, Exact):
+            raise ValueError(
+                f"partial_fit of {name} needs features: give an approximation, such as "
+                f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
+            )
+        known = hasattr(given, "n_components_")
+        rows = self._read(X, reset=True, min_rows=1 if known else 2)
+        if not isinstance(given, Approximation):
+            given = self._default_approximation(as_kernel(given), rows.shape[0])
+        return self._approximate(given, rows, rng, as_weights(sample_weight, rows), y)
+
+    def _add(self, training: Training, Y: Array) -> None:
+        """Add a batch to the sums, and learn from them."""
+        rule = self._rule()
+        if self.validation_fraction is not None:
+            raise ValueError(
+                f"partial_fit of {type(self).__name__} does not iterate: leave out "
+                "validation_fraction, which is for fit."
+            )
+        if rule is not None and rule.error == "loo":
+            raise ValueError(
+                "alpha='loo' needs all rows at once; with partial_fit, use alpha='gcv'."
+            )
+        factors, before = training.matrix, self.__dict__.get("_sums")
+        assert isinstance(factors, Factors)
+        if before is not None and before.right.shape[1] != Y.shape[1]:
+            raise ValueError(
+                f"y has {Y.shape[1]} target(s), but earlier batches had {before.right.shape[1]}."
+            )
+        alphas = np.empty(0) if rule else self._alphas(Y.shape[1])
+        least = float(alphas.min()) if rule is None else None
+        if rule is not None and rule.grid is not None:
+            least = float(rule.grid.min())
+        system = System(factors, Y, alphas, training.weights, None, 0.0, 1, np.random.default_rng())
+        seen = 0 if before is None else before.rows
+        precise = _factored.rounds_too_much(system, least, seen=seen)
+        sums = Sums.over(factors, Y, training.weights, precise=precise)
+        sums = sums if before is None else before.plus(sums)
+        path = None
+        if rule is None:
+            theta = _factored.factored_direct(sums, factors.core, alphas)
+        else:
+            theta, alphas, path = factored_path(rule, sums, factors.core, factors.dtype)
+        self._keep(Solution(_arrays.like(theta, Y)), alphas, path)
+        self._sums = sums
+
+    # What is known of alpha, and what is kept.
+
+    def _rule(self) -> Rule | None:
+        """How alpha is to be chosen, or None where it is given."""
+        alpha, grid = self.alpha, None
+        if isinstance(alpha, tuple | list) and len(alpha) == 2 and isinstance(alpha[0], str):
+            alpha, grid = alpha[0], self._positive(alpha[1])
+        if not isinstance(alpha, str) or alpha not in ("loo", "gcv"):
+            return None
+        return Rule(alpha, grid, self._one_alpha)
+
+    def _alphas(self, n_targets: int) -> np.ndarray:
+        alphas = self._positive(self.alpha)
+        if is_real(self.alpha):
+            return np.full(n_targets, alphas[0])
+        if len(alphas) != n_targets:
+            raise ValueError(
+                f"alpha has {len(alphas)} numbers, but y has {n_targets} target(s): give one for "
+                "each, or a single number."
+            )
+        return alphas
+
+    def _positive(self, values: Any) -> np.ndarray:
+        try:
+            alphas = np.atleast_1d(np.asarray(_arrays.to_numpy(values)))
+        except ValueError:  # lists of different lengths
+            alphas = np.empty((0, 0))
+        good = alphas.ndim == 1 and alphas.size and alphas.dtype.kind in "iuf"
+        if not good or not np.isfinite(alphas).all() or (alphas <= 0).any():
+            raise ValueError(
+                f"alpha of {type(self).__name__} must be positive, a number or one for each "
+                "target; or 'loo' or 'gcv', alone or with positive numbers to choose from, as in "
+                f"('loo', [0.1, 1.0]); got {self.alpha!r}."
+            )
+        return alphas.astype(np.float64)
+
+    def _keep(self, solution: Solution, alphas: np.ndarray, path: AlphaPath | None) -> None:
+        """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
+        for name in ("coef_", "dual_coef_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        name = "dual_coef_" if self.approximation_ is None else "coef_"
+        setattr(self, name, solution.coefficients)
+        self.n_iter_ = solution.iterations
+        self.residuals_ = np.array(solution.residuals)
+        self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
+        self.alpha_: Any = alphas
+        self.path_ = path
+        if self._one_alpha and (path is not None or is_real(self.alpha)):
+            self._keep_one()
+
+    def _keep_one(self) -> None:
+        """State one alpha, and one error of each, where there is a single target or one for all."""
+        self.alpha_ = float(self.alpha_[0])
+        if self.path_ is not None:
+            self.path_ = self.path_._replace(errors=self.path_.errors.mean(axis=1))
+
+    def _values(self, X: Any) -> Array:
+        """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
+        check_is_fitted(self, "n_iter_")
+        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        return _arrays.astype(new.product, new.dtype)

@@ -17,6 +17,8 @@ from gramian import (
     KernelRidge,
     Linear,
     Matern,
+    Nystroem,
+    OnlineKernelKMeans,
     Polynomial,
     RationalQuadratic,
 )
@@ -46,6 +48,11 @@ LEARNERS += [
     KernelPCA(3, kernel="linear", fit_inverse_transform=True),
     KernelRidge(0.1, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
     KernelKMeans(3, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
+    KernelKMeans(
+        3, kernel=Nystroem(RBF(0.1), 20, landmarks="uniform", random_state=0), batch_size=40
+    ),
+    OnlineKernelKMeans(expected_clusters=3),
+    OnlineKernelKMeans(0.6, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
     KernelPCA(3, kernel=BKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
 ]
 

@@ -43,7 +43,13 @@ from gramian.kernels import (
     as_kernel,
     kernel_names,
 )
-from gramian.learners import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
+from gramian.learners import (
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    OnlineKernelKMeans,
+)
 from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
 from gramian.samplers import (
     BLESS,
@@ -117,6 +123,7 @@ __all__ = [
     "Matern",
     "MemoryBudgetError",
     "Nystroem",
+    "OnlineKernelKMeans",
     "Polynomial",
     "Precomputed",
     "Probabilities",

@@ -202,8 +202,8 @@ class Factors:
         W = _arrays.astype(W, self.dtype)
 
         def prepare(columns: slice) -> Callable[..., Array]:
-            own = W[columns, :]
-            return lambda z, out: _arrays.astype(z @ own, xp.float64)
+            own = _arrays.contiguous(W[columns, :])
+            return lambda z, out: _arrays.astype(_arrays.tall_matmul(z, own), xp.float64)
 
         return self.restore(self.map(prepare, width=W.shape[1], dtype=xp.float64))
 
@@ -267,16 +267,21 @@ class Factors:
 
     def diagonal(self) -> Array:
         """The diagonal of K̃, in float64."""
-        xp = self.xp
 
         def prepare(columns: slice) -> Callable[..., Array]:
-            if self.core is None:
-                return lambda z, out: _arrays.astype(_arrays.row_norms(z), xp.float64)
-            block = self.core.block(self.part_columns.index(columns))
-            own = _arrays.like(block, self._example(), self.dtype)
-            return lambda z, out: _arrays.astype(xp.sum((z @ own) * z, axis=1), xp.float64)
+            norms = self.norms_in(columns)
+            return lambda z, out: norms(z)
 
-        return self.restore(self.map(prepare, dtype=xp.float64))
+        return self.restore(self.map(prepare, dtype=self.xp.float64))
+
+    def norms_in(self, columns: slice) -> Callable[[Array], Array]:
+        """For the part with these columns: a function of a block z of its rows, zᵀSz of each."""
+        xp = self.xp
+        if self.core is None:
+            return lambda z: _arrays.astype(_arrays.row_norms(z), xp.float64)
+        block = self.core.block(self.part_columns.index(columns))
+        own = _arrays.like(block, self._example(), self.dtype)
+        return lambda z: _arrays.astype(xp.sum((z @ own) * z, axis=1), xp.float64)
 
     diag = diagonal  # as in Gram: both are oracles of a matrix
 

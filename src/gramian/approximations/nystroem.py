@@ -179,6 +179,16 @@ class Nystroem(Approximation):
         values = FeatureRows(rows, z.values, width, dtype, serial=self.kernel_.serial)
         return values, z.steps
 
+    def on_landmarks(self, coordinates: Array) -> Array:
+        """Points of the kernel's space, given by their features, as sums over the landmarks.
+
+        Column j of the result holds the coefficients a of Σ a_i k(landmark_i, ·), the point whose
+        features are row j of ``coordinates``: its product with a row x is Σ a_i k(landmark_i, x).
+        """
+        xp = _arrays.namespace(coordinates)
+        P = _arrays.astype(self._projected.projection, xp.float64)
+        return P @ xp.matrix_transpose(coordinates)
+
     def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
         if not is_real(self.tol) or not 0 < self.tol < 1:

@@ -1,7 +1,14 @@
 """Learners: kernel ridge, kernel k-means, kernel PCA."""
 
 from gramian.learners.kmeans import KernelKMeans
+from gramian.learners.online import OnlineKernelKMeans
 from gramian.learners.pca import KernelPCA
 from gramian.learners.ridge import KernelRidge, KernelRidgeClassifier
 
-__all__ = ["KernelKMeans", "KernelPCA", "KernelRidge", "KernelRidgeClassifier"]
+__all__ = [
+    "KernelKMeans",
+    "KernelPCA",
+    "KernelRidge",
+    "KernelRidgeClassifier",
+    "OnlineKernelKMeans",
+]

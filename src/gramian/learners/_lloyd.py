@@ -22,18 +22,31 @@ class Run:
     """One restart.
 
     ``learned`` is what a new row's kernel values (exact) or features are multiplied with to give
-    its products with the centres, ``norms`` the centres' squared norms.
+    its products with the centres, ``norms`` the centres' squared norms. On factors, ``centres`` are
+    those that the labels refer to, ``sums`` and ``masses`` those of each cluster's rows of Z, and
+    ``means`` the centres of the next pass.
     """
 
     labels: Array
+    means: Array = None
+    centres: Array = None
     learned: Array = None
     norms: Array = None
+    sums: Array = None
+    masses: Array = None
+    trace: float = 0.0  # of the weighted rows: rounding in the objective is relative to it
     history: list[float] = field(default_factory=list)
     done: bool = False
 
     @property
     def inertia(self) -> float:
         return self.history[-1]
+
+    def objective(self) -> float:
+        """The squared distances of the rows to their centres, summed up, from the sums alone."""
+        xp = _arrays.namespace(self.sums)
+        products = xp.sum(self.sums * xp.matrix_transpose(self.learned))
+        return self.trace + float(xp.sum(self.masses * self.norms) - 2.0 * products)
 
     def record(self, inertia: float, unchanged: bool, tol: float) -> None:
         """Note the objective; done when no label changed or it hardly fell."""
@@ -44,14 +57,20 @@ class Run:
         self.done = unchanged
 
 
+def best_of(runs: list[Run]) -> Run:
+    """The run of the least objective; of several that differ by rounding alone, the first."""
+    least = min(run.inertia for run in runs)
+    return next(run for run in runs if run.inertia <= least + 1e-10 * run.trace)
+
+
 def on_matrix(
     gram: Gram, weights: Array, first: list[Array], k: int, *, max_iter: int, tol: float
 ) -> list[Run]:
     """From first labels; a centre is the mean of its rows' images, known by their weights."""
     xp = gram.rows.xp
     diagonal = _arrays.astype(gram.diag(), xp.float64)
-    constant = float(xp.sum(weights * diagonal))
-    runs = [Run(labels) for labels in first]
+    trace = float(xp.sum(weights * diagonal))
+    runs = [Run(labels, trace=trace) for labels in first]
     with progress("kernel k-means", max_iter) as step:
         for _ in range(max_iter):
             going = [run for run in runs if not run.done]
@@ -69,7 +88,7 @@ def on_matrix(
                 unchanged = bool(xp.all(labels == run.labels))
                 run.learned, run.norms = V[:, own], norms[own]
                 run.labels, refilled = _refill(labels, nearest + diagonal, diagonal, weights, k)
-                inertia = float(xp.sum(weights * nearest)) + constant
+                inertia = float(xp.sum(weights * nearest)) + trace
                 run.record(inertia, unchanged and not refilled, 0.0 if refilled else tol)
             step()
     return runs
@@ -78,14 +97,11 @@ def on_matrix(
 def _means(labels: list[Array], weights: Array, k: int) -> Array:
     """For each restart, the n × k matrix whose columns weigh the rows into the clusters' means."""
     xp = _arrays.namespace(weights)
-    V = xp.concat([_members(each, k, xp.float64) for each in labels], axis=1) * weights[:, None]
+    numbers = _arrays.like(np.arange(k), weights)
+    members = [_arrays.astype(each[:, None] == numbers, xp.float64) for each in labels]
+    V = xp.concat(members, axis=1) * weights[:, None]
     mass = xp.sum(V, axis=0)
     return V / xp.where(mass > 0, mass, xp.ones_like(mass))
-
-
-def _members(labels: Array, k: int, dtype: object) -> Array:
-    numbers = _arrays.like(np.arange(k), labels)
-    return _arrays.astype(labels[:, None] == numbers, dtype)
 
 
 def _refill(
@@ -119,7 +135,6 @@ def on_factors(
     factors: Factors,
     weights: Array,
     first: list[Array],
-    k: int,
     sample: Factors,
     *,
     max_iter: int,
@@ -130,96 +145,134 @@ def on_factors(
     Centres are means of rows of Z, and distances those of the metric S: ||z - c||² is
     zᵀSz - 2 zᵀSc + cᵀSc. ``sample`` are some rows, of which an empty cluster takes the farthest.
     """
-    xp, n, dtype = factors.xp, factors.shape[0], factors.dtype
-    constant = float(xp.sum(weights * factors.diagonal()))
+    xp = factors.xp
     weights = factors.arrange(weights)  # labels too are in the order of the parts, until the end
-    runs = [Run(_arrays.empty((n,), weights, xp.int64)) for _ in first]
-    for run in runs:
-        run.labels[...] = -1
-    centres = dict(zip(map(id, runs), first, strict=True))
+    runs = [Run(no_labels(weights), means=centres) for centres in first]
+    squared: Array | None = xp.zeros_like(weights)
     with progress("kernel k-means", max_iter) as step:
         for _ in range(max_iter):
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            C = xp.matrix_transpose(xp.concat([centres[id(run)] for run in going], axis=0))
-            learned = factors.core_matmul(C)
-            norms = xp.sum(C * learned, axis=0)
-            by_part = factors.sum(
-                _assignment(learned, norms, k, dtype),
-                weights,
-                *(run.labels for run in going),
-                row_bytes=3 * k * len(going) * _arrays.itemsize(dtype),
-                label="Lloyd",
-            )
-            parts, masses, changed, objective = zip(*by_part, strict=True)
-            masses, changed, objective = sum(masses), sum(changed), sum(objective)
-            filled = xp.where(masses > 0, masses, xp.ones_like(masses))
-            means = xp.concat(parts, axis=1) / filled[:, None]
-            for i, run in enumerate(going):
-                own = slice(i * k, (i + 1) * k)
-                run.learned, run.norms = learned[:, own], norms[own]
-                next_centres, refilled = _refilled_centres(
-                    means[own, :], masses[own], centres[id(run)], sample
-                )
-                centres[id(run)] = next_centres
-                unchanged = float(changed[i]) == 0 and not refilled
-                run.record(float(objective[i]) + constant, unchanged, 0.0 if refilled else tol)
+            changes = assign(factors, weights, going, squared)
+            if squared is not None:  # the first pass tells the trace
+                trace = float(xp.sum(weights * squared)) - runs[0].objective()
+                for run in runs:
+                    run.trace = trace
+                squared = None
+            for run, changed in zip(going, changes, strict=True):
+                means = centre_of(run.sums, run.masses)
+                run.means, refilled = fill_empty(means, run.masses, run.centres, sample)
+                unchanged = changed == 0 and not refilled
+                run.record(run.objective(), unchanged, 0.0 if refilled else tol)
             step()
     for run in runs:
         run.labels = factors.restore(run.labels)
     return runs
 
 
-def _assignment(
-    learned: Array, norms: Array, k: int, dtype: object
-) -> Callable[[slice], Callable[..., tuple[Array, ...]]]:
-    """What one pass does to a block: new labels in place; sums, masses, changes, objective.
+def one_pass(factors: Factors, weights: Array, centres: Array) -> Run:
+    """The rows at their nearest centres: labels, sums, masses and the objective."""
+    weights = factors.arrange(weights)
+    run, squared = Run(no_labels(weights), means=centres), factors.xp.zeros_like(weights)
+    assign(factors, weights, [run], squared)
+    run.labels = factors.restore(run.labels)
+    run.history = [max(float(factors.xp.sum(weights * squared)), 0.0)]
+    return run
 
-    ``learned`` holds S c for the k centres c of each restart, side by side.
+
+def no_labels(weights: Array) -> Array:
+    """Labels of rows that are in no cluster yet."""
+    xp = _arrays.namespace(weights)
+    return xp.full_like(weights, -1, dtype=xp.int64)
+
+
+def assign(
+    factors: Factors, weights: Array, runs: list[Run], squared: Array | None = None
+) -> list[int]:
+    """One pass: each row to the nearest of the ``means``; how many changed, for each of the runs.
+
+    The sums of the clusters follow from those before by the rows that changed alone, in late passes
+    a few. They are exact: added up in float64, whatever the features are in. Squared distances to
+    the nearest centre, of the first run, are written into ``squared`` where that is given; like
+    weights and labels it is in the order of the parts.
     """
-    xp = _arrays.namespace(learned)
-    norms = _arrays.astype(norms, dtype)
+    xp, dtype, k = factors.xp, factors.dtype, runs[0].means.shape[0]
+    C = xp.matrix_transpose(xp.concat([run.means for run in runs], axis=0))
+    learned = factors.core_matmul(C)
+    norms = xp.sum(C * learned, axis=0)
+    right, offset = _arrays.astype(-2.0 * learned, dtype), _arrays.astype(norms, dtype)
 
     def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
-        right = _arrays.contiguous(_arrays.astype(-2.0 * learned[columns, :], dtype))
+        mine, own = _arrays.contiguous(right[columns, :]), factors.norms_in(columns)
 
-        def assign(z: Array, w: Array, *labels: Array) -> tuple[Array, ...]:
-            squared = z @ right + norms
-            w = _arrays.astype(w, dtype)
-            sums, masses, changed, objective = [], [], [], []
-            for i, old in enumerate(labels):
-                own = squared[:, i * k : (i + 1) * k]
-                new = xp.argmin(own, axis=1)
-                changed.append(xp.sum(_arrays.astype(new != old, xp.int64)))
+        def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
+            products = _arrays.tall_matmul(z, mine)
+            products += offset
+            gains, masses, changed = [], [], []
+            for i, old in enumerate(aligned[: len(runs)]):
+                new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
+                moved = xp.nonzero(new != old)[0]
+                gains.append(_gain(z, w, old, new, moved, k))
+                masses.append(_arrays.mass_by_label(new, w, k))
+                changed.append(moved.shape[0])
                 old[...] = new
-                objective.append(xp.sum(w * xp.min(own, axis=1)))
-                weighted = xp.matrix_transpose(_members(new, k, dtype) * w[:, None])
-                sums.append(weighted @ z)
-                masses.append(xp.sum(weighted, axis=1))
-            return (
-                xp.concat(sums, axis=0),
-                xp.concat(masses, axis=0),
-                xp.stack(changed),
-                xp.stack(objective),
-            )
+            for out in aligned[len(runs) :]:
+                nearest = xp.min(products[:, :k], axis=1)
+                out[...] = own(z) + _arrays.astype(nearest, xp.float64)
+            changes = _arrays.like(np.asarray(changed), masses[0])
+            return xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes
 
-        return assign
+        return block
 
-    return prepare
+    by_part = factors.sum(
+        prepare,
+        weights,
+        *(run.labels for run in runs),
+        *([] if squared is None else [squared]),
+        row_bytes=2 * k * len(runs) * _arrays.itemsize(dtype),
+        label="Lloyd",
+    )
+    sums, masses, changes = zip(*by_part, strict=True)
+    sums, masses, changes = xp.concat(sums, axis=1), sum(masses), sum(changes)
+    for i, run in enumerate(runs):
+        own = slice(i * k, (i + 1) * k)
+        run.centres, run.learned, run.norms = run.means, learned[:, own], norms[own]
+        run.sums = sums[own, :] if run.sums is None else run.sums + sums[own, :]
+        run.masses = masses[own]
+    return [int(changes[i]) for i in range(len(runs))]
 
 
-def _refilled_centres(
-    means: Array, masses: Array, before: Array, sample: Factors
-) -> tuple[Array, bool]:
-    """The means; where a cluster is empty, the sampled row farthest from all centres."""
-    host = _arrays.to_numpy(masses)
-    empty = np.flatnonzero(host == 0)
+def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> Array:
+    """What the sums of the clusters gain by the rows that moved, of shape (k, columns)."""
+    if moved.shape[0] == 0:
+        return _arrays.like(np.zeros((k, z.shape[1])), z)
+    if moved.shape[0] < z.shape[0]:
+        z, w, old, new = (_arrays.take_rows(a, moved) for a in (z, w, old, new))
+    gain = _arrays.sum_by_label(z, new, w, k)
+    # In the first pass no row comes from anywhere.
+    return gain if int(old[0]) < 0 else gain - _arrays.sum_by_label(z, old, w, k)
+
+
+def centre_of(sums: Array, masses: Array) -> Array:
+    """The mean of each cluster; of an empty one, 0."""
+    xp = _arrays.namespace(sums)
+    return sums / xp.where(masses > 0, masses, xp.ones_like(masses))[:, None]
+
+
+def fill_empty(means: Array, masses: Array, before: Array, sample: Factors) -> tuple[Array, bool]:
+    """The means; where a cluster is empty, the sampled row farthest from all centres.
+
+    The second value tells whether there was one. Where all rows coincide with centres, an empty
+    cluster's stays as it was before.
+    """
+    masses = _arrays.to_numpy(masses)
+    empty = np.flatnonzero(masses == 0)
     if not len(empty):
         return means, False
     xp = _arrays.namespace(means)
-    kept = [means[int(j), :] for j in np.flatnonzero(host > 0)]
-    refilled = False
+    means, refilled = _arrays.copy(means), False
+    kept = [means[int(j), :] for j in np.flatnonzero(masses > 0)]
     diagonal = sample.diagonal()
     noise = 1e3 * _arrays.eps(sample.dtype) * float(xp.max(diagonal))
     for j in empty:
@@ -228,7 +281,7 @@ def _refilled_centres(
         squared = xp.sum(filled * learned, axis=0) - 2.0 * sample.features_matmul(learned)
         nearest = xp.min(squared, axis=1) + diagonal
         far = int(xp.argmax(nearest))
-        if float(nearest[far]) <= noise:  # all rows coincide with centres: leave it where it is
+        if float(nearest[far]) <= noise:
             means[int(j), :] = before[int(j), :]
             continue
         point = sample.coordinates(np.asarray([far]))[0, :]

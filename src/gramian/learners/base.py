@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -61,22 +62,36 @@ class KernelLearner(KernelParameter, BaseEstimator):
         return getattr(self, "solver", "auto") != "auto"
 
     def _training(
-        self, X: Any, rng: np.random.Generator, sample_weight: Any = None, y: Any = None
+        self,
+        X: Any,
+        rng: np.random.Generator,
+        sample_weight: Any = None,
+        y: Any = None,
+        stands_for: Callable[[Kernel, int], Approximation] | None = None,
     ) -> Training:
-        """Check X, work out the kernel or its approximation on it, and give the matrix."""
+        """Check X, work out the kernel or its approximation on it, and give the matrix.
+
+        ``stands_for`` says what a bare kernel stands for whatever the number of rows, where
+        something needs features. By default that is left to the size of the exact matrix.
+        """
         given = self.kernel
         rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
         if not isinstance(given, Approximation):
             kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
             exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
-            if exactly or Gram(kernel, rows).fits():
+            if stands_for is not None and isinstance(given, Exact):
+                raise ValueError(
+                    f"{type(self).__name__} works on features here, which an exact kernel does not "
+                    f"have: use kernel={given.kernel!r}, or an approximation of it."
+                )
+            if stands_for is None and (exactly or Gram(kernel, rows).fits()):
                 # A generator of its own: what the kernel draws changes nothing for the learner.
                 kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
                 self.kernel_, self.approximation_ = kernel, None
                 self.points_ = kernel.points(rows)
                 return Training(Gram(kernel, rows), rows, weights)
-            given = self._default_approximation(kernel, rows.shape[0])
+            given = (stands_for or self._default_approximation)(kernel, rows.shape[0])
         elif self._wants_exact() and not self.solves_factors:
             raise ValueError(
                 f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; leave "

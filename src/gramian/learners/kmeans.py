@@ -1,43 +1,52 @@
-"""Kernel k-means on the exact kernel matrix."""
+"""Kernel k-means: on the exact kernel matrix, on the features of an approximation, on streams."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
-from gramian._objects import numbers_or_objects
 from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
-from gramian.learners._lloyd import Run, on_factors, on_matrix
-from gramian.learners.base import KernelLearner, NewRows, as_weights
-from gramian.rows import ArrayRows, Rows, as_rows
-from gramian.samplers.centroids import draw, plus_plus
+from gramian.learners._batches import on_batches, update
+from gramian.learners._centres import KernelCentres
+from gramian.learners._first import drawn, given_features, nearest, nearest_given
+from gramian.learners._lloyd import Run, best_of, on_factors, on_matrix, one_pass
+from gramian.rows import Rows
 
 __all__ = ["KernelKMeans"]
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelLearner):
+class _Start(NamedTuple):
+    """First centres, one set for each restart that goes on, and rows for empty clusters."""
+
+    centres: list[Array]
+    masses: Array  # of the rows that they are the means of
+    sample: Factors
+
+
+class KernelKMeans(KernelCentres):
     """k-means in the space of a kernel: clusters of any shape that the kernel can tell apart.
 
     A cluster's centre is the mean of its rows' images; distances to it need only the kernel:
-    k(x, x) - 2/|C| Σ k(x, x_s) + 1/|C|² ΣΣ k(x_s, x_t). All restarts advance together, so that they
-    share each pass over the kernel matrix, or over the features of an approximation of it.
+    k(x, x) - 2/|C| Σ k(x, x_s) + 1/|C|² ΣΣ k(x_s, x_t).
 
-    The exact matrix is used while it is small (some six thousand rows). Beyond, a bare kernel
-    stands for its Nyström approximation with √n landmarks (Calandriello and Rosasco, 2018).
-    ``Exact(kernel)`` asks for the exact matrix at any size; it is then computed anew in each pass.
+    The exact matrix is used while it is small (some six thousand rows); all restarts then share
+    each pass over it. Beyond, a bare kernel stands for its Nyström approximation with √n landmarks
+    (Calandriello and Rosasco, 2018), and Lloyd's steps are those of the features. Restarts run to
+    their end on a sample of 2,000 rows and 400 for each cluster, and passes over all rows go on
+    from the best of them: as good as restarts on all rows, which differ by more among themselves,
+    in a third of the time. ``Exact(kernel)`` asks for the exact matrix at any size; it is then
+    computed anew in each pass.
 
     Parameters
     ----------
@@ -53,20 +62,38 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     n_init : int, default=3
         Restarts from different first centres; the best is kept. 1 is used where init is an array.
     max_iter : int, default=300
+        Passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6
         Stop when the objective falls by less than this part of itself; 0 waits until no label
-        changes.
+        changes. With mini-batches, stop when the smoothed objective did so for ten of them.
+    batch_size : int, optional
+        Move the centres after each batch of so many random rows (Sculley, 2010), where passes over
+        all rows take too long: features of a batch are computed when it is drawn, and of all rows
+        once, for the labels, and never kept. A bare kernel then stands for its approximation
+        whatever the number of rows. By default, full passes.
     random_state : int, Generator or None, default=None
 
     Attributes
     ----------
     labels_ : array of shape (n,)
-        The cluster of each training row.
+        The cluster of each training row; after ``partial_fit``, of each row of the last batch,
+        before the centres moved.
     inertia_ : float
-        The sum of squared distances in the kernel's space to the nearest centre (weighted).
+        The sum of squared distances in the kernel's space to the nearest centre (weighted), of the
+        same rows.
     inertia_history_ : list of float
-        The objective after each iteration of the best restart; it never rises.
+        The objective after each iteration of the best restart; it never rises. With mini-batches,
+        what each of them says of it, and at last its value.
     n_iter_ : int
+        Its length; ``partial_fit`` counts on.
+    counts_ : array of shape (n_clusters,)
+        The number (or weight) of the rows that each centre is the mean of.
+    centres_ : array of shape (n_clusters, r)
+        The centres by their r features, where K is approximated.
+    centre_coefficients_ : array of shape (m, n_clusters)
+        The centres by kernel values: centre j is Σ_i a_ij k(p_i, ·), and its product with a row
+        Σ_i a_ij k(p_i, x). The p_i are the m landmarks of Nystroem, or the rows ``points_`` where K
+        is exact. Other approximations have ``centres_`` alone.
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
     approximation_ : Approximation or None
@@ -82,6 +109,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     >>> labels = KernelKMeans(2, kernel=RBF(gamma=5.0), random_state=0).fit_predict(X)
     >>> bool((labels == rings).all() or (labels != rings).all())
     True
+
+    Rows that come in batches:
+
+    >>> model = KernelKMeans(2, kernel=RBF(gamma=5.0), random_state=0)
+    >>> for batch in (X[:100], X[100:]):
+    ...     model = model.partial_fit(batch)
+    >>> labels = model.predict(X)
+    >>> bool((labels == rings).all() or (labels != rings).all())
+    True
     """
 
     def __init__(
@@ -93,6 +129,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         n_init: int = 3,
         max_iter: int = 300,
         tol: float = 1e-6,
+        batch_size: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -101,6 +138,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.batch_size = batch_size
         self.random_state = random_state
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
@@ -110,24 +148,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
         """Find the clusters of the rows of X."""
-        k = positive_integer(self, "n_clusters", self.n_clusters)
-        not_negative(self, "tol", self.tol)
-        positive_integer(self, "max_iter", self.max_iter)
+        k = self._checked()
         rng = generator(self.random_state)
-        matrix, rows, weights = self._training(X, rng, sample_weight, y)
-        n = rows.shape[0]
-        if k > n:
-            raise ValueError(
-                f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
-            )
-        if weights is None:
-            weights = _arrays.like(np.ones(n), rows.example(), rows.xp.float64)
+        stands_for = None if self.batch_size is None else self._default_approximation
+        matrix, rows, weights = self._training(X, rng, sample_weight, y, stands_for)
+        self._check_enough(rows)
         if isinstance(matrix, Factors):
-            runs = self._fit_factors(matrix.persist(), rows, weights, rng)
+            run = self._fit_factors(matrix, rows, weights, rng)
         else:
-            runs = self._fit_exact(matrix, weights, rng)
-        best = min(runs, key=lambda run: run.inertia)
-        found = len(np.unique(_arrays.to_numpy(best.labels)))
+            run = best_of(self._fit_exact(matrix, weights, rng))
+        found = len(np.unique(_arrays.to_numpy(run.labels)))
         if found < k:
             warnings.warn(
                 f"Only {found} distinct clusters were found for n_clusters={k}: there may be "
@@ -135,24 +165,71 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.labels_ = _arrays.astype(best.labels, rows.xp.int32)
-        self.inertia_ = best.inertia
-        self.inertia_history_ = best.history
-        self.n_iter_ = len(best.history)
-        self._learned, self._norms = best.learned, best.norms
-        self._n_features_out = k
+        self.labels_ = _arrays.astype(run.labels, rows.xp.int32)
+        self.inertia_ = run.inertia
+        self.inertia_history_ = run.history
+        self.n_iter_ = len(run.history)
+        self.counts_ = _arrays.mass_by_label(run.labels, weights, k)
+        self._place(run.learned, run.norms, run.centres)
         return self
+
+    @all_or_nothing
+    @one_blas_thread()
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
+        """Move the centres by a batch of rows: each to the mean of all rows that came to it.
+
+        The first batch gives the kernel's parameters and the landmarks of an approximation (unless
+        that is given fitted), and the first centres: from ``init``, by Lloyd's steps on the batch
+        where that is no array. It should have at least as many rows as there are clusters, better a
+        thousand. A centre to which no row came yet moves to the farthest row of the batch.
+
+        After a ``fit`` on an approximation its centres move on; after one on the exact matrix,
+        whose centres are known by all its rows, ``partial_fit`` begins anew.
+        """
+        if hasattr(self, "centres_"):
+            factors, rows, weights = self._next_batch(X, sample_weight)
+            centres, counts = self.centres_, self.counts_
+        else:
+            self._checked()
+            rng = generator(self.random_state)
+            factors, rows, weights = self._first_batch(X, rng, sample_weight, y)
+            self._check_enough(rows)
+            start = self._start(factors, rows, weights, rng, single=True)
+            centres, counts = start.centres[0], rows.xp.zeros_like(start.masses)
+            self.n_iter_ = 0
+        centres, counts, run = update(centres, counts, factors, weights)
+        self.labels_ = _arrays.astype(run.labels, rows.xp.int32)
+        self.inertia_ = run.inertia
+        self.n_iter_ += 1
+        self.counts_ = counts
+        self._place_at(centres, factors)
+        return self
+
+    def _checked(self) -> int:
+        """The number of clusters, the other parameters checked too."""
+        not_negative(self, "tol", self.tol)
+        positive_integer(self, "max_iter", self.max_iter)
+        if self.batch_size is not None:
+            positive_integer(self, "batch_size", self.batch_size)
+        return positive_integer(self, "n_clusters", self.n_clusters)
+
+    def _check_enough(self, rows: Rows) -> None:
+        n, k = rows.shape[0], self.n_clusters
+        if k > n:
+            raise ValueError(
+                f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
+            )
 
     def _fit_exact(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Run]:
         gram, by_rows = gram.persist(), gram
         k, n = int(self.n_clusters), gram.shape[0]
         if isinstance(self.init, str):
             host = _arrays.to_numpy(weights)
-            seeds = [self._seeds(gram, host, rng) for _ in range(self._restarts())]
+            seeds = [drawn(gram, k, self.init, host, rng) for _ in range(self._restarts())]
             own = [_arrays.take_rows(gram.diag(), each) for each in seeds]
-            first = [_nearest(gram.columns(s), o) for s, o in zip(seeds, own, strict=True)]
+            first = [nearest(gram.columns(s), o) for s, o in zip(seeds, own, strict=True)]
         else:
-            first = [_nearest(*self._given_centres(by_rows))]
+            first = [nearest_given(self.init, k, by_rows)]
         # What each restart holds: a matrix of weights, its product with K, and copies of both.
         at_once = max(1, _settings.memory_budget() // 4 // (n * k * 8 * 4))
         return [
@@ -170,122 +247,62 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _fit_factors(
         self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
-    ) -> list[Run]:
+    ) -> Run:
+        stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
+        if self.batch_size is None:
+            factors = factors.persist()
+            start = self._start(factors, rows, weights, rng)
+            return best_of(on_factors(factors, weights, start.centres, start.sample, **stop))
+        start = self._start(factors, rows, weights, rng, single=True)
+        approximation = self.approximation_
+        assert approximation is not None
+        centres, history = on_batches(
+            lambda numbers: approximation.factor_rows(rows.choose(numbers)),
+            weights,
+            start.centres[0],
+            start.masses,
+            rng,
+            batch_size=self.batch_size,
+            **stop,
+        )
+        run = one_pass(factors, weights, centres)
+        run.history = history + run.history
+        return run
+
+    def _start(
+        self,
+        factors: Factors,
+        rows: Rows,
+        weights: Array,
+        rng: np.random.Generator,
+        single: bool = False,
+    ) -> _Start:
+        """Where passes over all rows begin: for large data, or ``single``, from one set of centres.
+
+        Those are the best of the restarts, each run to its end on a sample of the rows that count.
+        """
         k = int(self.n_clusters)
-        # Seeds are sought among some of the rows that count: many for each cluster of any size.
         host = _arrays.to_numpy(weights)
         counted = np.flatnonzero(host)
-        size = min(len(counted), 1000 + 200 * k)
+        size = min(len(counted), 2000 + 400 * k)  # many for each cluster of any size
         chosen = np.sort(rng.choice(counted, size=size, replace=False))
-        sample = factors.take(chosen)
-        if isinstance(self.init, str):
-            seeds = [self._seeds(sample, host[chosen], rng) for _ in range(self._restarts())]
-            first = [sample.coordinates(each) for each in seeds]
-        else:
-            first = [self._given_features(rows)]
-        return on_factors(factors, weights, first, k, sample, max_iter=self.max_iter, tol=self.tol)
+        whole = size == len(host) and not single
+        sample = factors if whole else factors.take(chosen)
+        nothing = _arrays.like(np.zeros(k), weights)
+        if not isinstance(self.init, str):
+            assert self.approximation_ is not None
+            given = given_features(self.init, k, rows, self.approximation_)
+            return _Start([given], nothing, sample)
+        init, own = self.init, host[chosen]
+        seeds = [drawn(sample, k, init, own, rng) for _ in range(self._restarts())]
+        first = [sample.coordinates(each) for each in seeds]
+        if whole:
+            return _Start(first, nothing, sample)
+        counts = _arrays.like(own, weights)
+        runs = on_factors(sample, counts, first, sample, max_iter=self.max_iter, tol=self.tol)
+        best = best_of(runs)
+        return _Start([best.means], best.masses, sample)
 
     def _restarts(self) -> int:
         choice(self, "init", self.init, ("k-means++", "random"))
         return positive_integer(self, "n_init", self.n_init)
-
-    def _seeds(
-        self, gram: Gram | Factors, weights: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """The numbers of the rows that are the first centres."""
-        k = int(self.n_clusters)
-        if self.init == "random":
-            seeds = draw(rng, weights, k)
-        else:
-            seeds = plus_plus(gram, k, rng, weights=weights)
-        return np.concatenate((seeds, rng.choice(len(weights), size=k - len(seeds))))
-
-    def predict(self, X: Any) -> Array:
-        """The nearest centre of each row of X."""
-        new, squared = self._distances_less_diagonal(X)
-        xp = new.rows.xp
-        return _arrays.astype(xp.argmin(squared, axis=1), xp.int32)
-
-    def transform(self, X: Any) -> Array:
-        """The distance, in the kernel's space, from each row of X to each centre."""
-        new, squared = self._squared_distances(X)
-        return _arrays.astype(_arrays.inplace("sqrt", squared), new.dtype)
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """Fit, then the distance of each training row to each centre."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the sum of squared distances of the rows of X to their nearest centre."""
-        new, squared = self._squared_distances(X)
-        nearest = new.rows.xp.min(squared, axis=1)
-        weights = as_weights(sample_weight, new.rows)
-        return -float(new.rows.xp.sum(nearest if weights is None else nearest * weights))
-
-    def risk(self, X: Any) -> float:
-        """The mean squared distance of the rows of X to their nearest centre: W(C, μ).
-
-        Distances are those of the kernel itself: with an approximation, what it leaves out of
-        k(x, x) counts too. One that is unbiased, such as KernelJL, leaves nothing out: its own
-        distances are taken, since they are closer than a difference of large estimates.
-        """
-        new, squared = self._squared_distances(X, exactly=True)
-        return float(new.rows.xp.mean(new.rows.xp.min(squared, axis=1)))
-
-    def _distances_less_diagonal(self, X: Any) -> tuple[NewRows, Array]:
-        """Squared distances of new rows to each centre, less k(x, x)."""
-        check_is_fitted(self, "labels_")
-        new = self._new_rows(X, self._learned)
-        return new, self._norms - 2.0 * new.product
-
-    def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
-        new, squared = self._distances_less_diagonal(X)
-        if new.factors is None or (exactly and not self._is_unbiased()):
-            own = _arrays.astype(self.kernel_.diagonal(new.rows), new.rows.xp.float64)
-        else:
-            own = new.factors.diagonal()
-        return new, _arrays.clip(squared + own[:, None], low=0.0)
-
-    def _is_unbiased(self) -> bool:
-        return self.approximation_ is not None and self.approximation_.unbiased
-
-    def _given_centres(self, gram: Gram) -> tuple[Array, Array]:
-        """K(rows, centres) and k(centre, centre) of the first centres that the user gave."""
-        given = self._checked_init(gram.rows)
-        if isinstance(given, Rows):
-            return Gram(gram.kernel, gram.rows, given).dense(), gram.kernel.diagonal(given)
-        return gram.columns(given), _arrays.take_rows(gram.diag(), given)
-
-    def _given_features(self, rows: Rows) -> Array:
-        """Features of the first centres that the user gave."""
-        assert self.approximation_ is not None
-        given = self._checked_init(rows)
-        points = given if isinstance(given, Rows) else ArrayRows(rows.take(given))
-        return self.approximation_.factor_rows(points).coordinates(np.arange(points.shape[0]))
-
-    def _checked_init(self, rows: Rows) -> np.ndarray | Rows:
-        """The numbers of the rows that are the first centres, or other points."""
-        k, d = int(self.n_clusters), rows.shape[1]
-        given = self.init if not rows.are_objects else numbers_or_objects(self.init, "init")
-        given = np.asarray(_arrays.to_numpy(given))
-        numbers = given.shape == (k,) and given.dtype.kind in "iu"
-        if not numbers and given.shape != ((k,) if rows.are_objects else (k, d)):
-            points = "objects" if rows.are_objects else f"points of shape ({k}, {d})"
-            raise ValueError(
-                f"init must be 'k-means++', 'random', {k} {points}, or the numbers of {k} rows; "
-                f"got an array of shape {given.shape} and dtype {given.dtype}."
-            )
-        if not numbers:
-            given = _arrays.like(given, rows.example(), rows.dtype)
-            return as_rows(given, name="init", objects=rows.are_objects)
-        if given.min() < 0 or given.max() >= rows.shape[0]:
-            raise ValueError(
-                f"init given as row numbers must be from 0 to {rows.shape[0] - 1}; got "
-                f"{given.min()} to {given.max()}."
-            )
-        return given
-
-
-def _nearest(columns: Array, own: Array) -> Array:
-    """The nearest of some points, from K(rows, points) and k(point, point)."""
-    return _arrays.namespace(columns).argmin(own - 2.0 * columns, axis=1)

@@ -6,6 +6,7 @@ A ridge below what rounding resolves, relative to the trace of K, is taken as th
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.optimize import brentq
 
 from gramian import _arrays, _checks
 from gramian.gram import Gram
+from gramian.rows import ArrayRows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["BLESS", "SQUEAK", "LeverageScores", "RecursiveLeverage", "exact_leverage_scores"]
@@ -57,17 +59,20 @@ class _LeverageSampler(Sampler):
 
     def _checked(self, gram: Gram, m: int) -> int:
         gram.diag()  # an error unless K is of the rows with themselves
+        self._check_numbers()
+        return _checks.positive_integer(self, "m", m)
+
+    def _check_numbers(self) -> None:
         if self.ridge is not None:
             _checks.positive(self, "ridge", self.ridge)
-        return _checks.positive_integer(self, "m", m)
 
     @abstractmethod
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
         """Distinct rows, at least m, and what the chance of each is to be in proportion to."""
 
-    def _ridge(self, values: np.ndarray, m: int, gram: Gram) -> float:
+    def _ridge(self, values: np.ndarray, m: int, dtype: Any) -> float:
         """The ridge asked for, or the one that suits m landmarks and a matrix of this spectrum."""
-        floor = _resolution(values, gram)
+        floor = _resolution(values, dtype)
         return _suitable(values, m, floor) if self.ridge is None else max(self.ridge, floor)
 
 
@@ -117,7 +122,7 @@ class LeverageScores(_LeverageSampler):
                 f"{gram.shape} is too large for that; use RecursiveLeverage."
             )
         values, vectors = _spectrum(_host(gram.dense()))
-        return np.arange(len(values)), _exact(values, vectors, self._ridge(values, m, gram))
+        return np.arange(len(values)), _exact(values, vectors, self._ridge(values, m, gram.dtype))
 
 
 class RecursiveLeverage(_LeverageSampler):
@@ -156,7 +161,7 @@ class RecursiveLeverage(_LeverageSampler):
             picked, chances = _draw(scores, m, rng)
             dictionary = _Dictionary(gram, rows[picked], 1 / chances)
             rows = order[:size]
-            scores = dictionary.scores(rows, self._ridge(dictionary.values, m, gram))
+            scores = dictionary.scores(rows, self._ridge(dictionary.values, m, gram.dtype))
         return rows, scores
 
 
@@ -196,7 +201,7 @@ class BLESS(_LeverageSampler):
         for size in _doublings(16, m):
             picked, chances = _draw(scores, size, rng)
             dictionary = _Dictionary(gram, rows[picked], n / len(rows) / chances)
-            ridge = self._ridge(dictionary.values, size, gram)
+            ridge = self._ridge(dictionary.values, size, gram.dtype)
             if size < m and self.ridge is not None:  # on the way down to it
                 ridge = _suitable(dictionary.values, size, floor=ridge)
             # No row's chance, which is about size / dimension times its score, exceeds this.
@@ -239,30 +244,97 @@ class SQUEAK(_LeverageSampler):
         super().__init__(ridge)
         self.block_size = block_size
 
-    def _checked(self, gram: Gram, m: int) -> int:
+    def _check_numbers(self) -> None:
+        super()._check_numbers()
         if self.block_size is not None:
             _checks.positive_integer(self, "block_size", self.block_size)
-        return super()._checked(gram, m)
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n * (1 + m + (self.block_size or m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
         n, step = gram.shape[0], self.block_size or m
-        rows, weights, scores, K = np.arange(0), np.ones(0), np.ones(0), np.empty((0, 0))
+        rows, passing = np.arange(0), _Passing()
         for start in range(0, n, step):
-            kept, chances = _draw(scores, m, rng)
-            rows, weights, K = rows[kept], weights[kept] / chances, K[np.ix_(kept, kept)]
+            rows = rows[passing.survivors(m, rng)]
             block = np.arange(start, min(start + step, n))
-            rows, weights = np.append(rows, block), np.append(weights, np.ones(len(block)))
-            fresh = _host(gram.block(block, rows))
-            K = np.vstack([np.hstack([K, fresh[:, : len(K)].T]), fresh])
-            # The exact scores of the weighted matrix are the estimated ones over the chance that
-            # each row had so far: just what its chance to survive is to be in proportion to.
-            root = np.sqrt(weights)
-            values, vectors = _spectrum(root[:, None] * K * root)
-            scores = _exact(values, vectors, self._ridge(values, m, gram))
-        return rows, scores
+            rows = np.append(rows, block)
+            passing.join(_host(gram.block(block, rows)), self, m, gram.dtype)
+        return rows, passing.scores
+
+    def stream(
+        self, batches: Iterable[Any], kernel: Any, m: int, rng: np.random.Generator
+    ) -> Landmarks:
+        """At most m landmarks for rows that come in batches, each seen once and then forgotten.
+
+        They are those that ``select`` finds where all rows are at hand and the blocks are the same,
+        but have no row numbers: ``Nystroem(kernel, landmarks=landmarks.points)`` takes the points.
+        Batches are cut into blocks of ``block_size`` rows, by default m.
+
+        Parameters
+        ----------
+        batches : iterable of arrays of shape (rows, n_columns), or of lists of objects
+            All of one kind.
+        kernel : str, Kernel or callable
+            Its parameters are numbers, or were fitted.
+        m : int
+        rng : Generator
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import RBF, SQUEAK
+        >>> batches = [[[9.0], [-9.0]], np.zeros((49, 1)), np.zeros((49, 1))]
+        >>> landmarks = SQUEAK().stream(batches, RBF(1.0), 10, np.random.default_rng(0))
+        >>> sorted(set(landmarks.points.ravel().tolist()))
+        [-9.0, 0.0, 9.0]
+        """
+        self._check_numbers()
+        step = self.block_size or _checks.positive_integer(self, "m", m)
+        points, passing = None, _Passing()
+        for batch in batches:
+            rows = (gram := Gram(kernel, batch)).rows
+            if gram.kernel.is_matrix:
+                raise ValueError(
+                    "SQUEAK.stream needs rows that can meet those of later batches; a precomputed "
+                    "matrix holds the values of its own rows alone."
+                )
+            for start in range(0, gram.shape[0], step):
+                kept = passing.survivors(m, rng)
+                fresh = rows.take(range(start, min(start + step, gram.shape[0])))
+                before = (
+                    _arrays.span(fresh, 0, 0) if points is None else _arrays.take_rows(points, kept)
+                )
+                points = _arrays.concat_rows([before, fresh])
+                numbers = np.arange(points.shape[0])
+                both = Gram(gram.kernel, ArrayRows(points))
+                passing.join(_host(both.block(numbers[len(kept) :], numbers)), self, m, gram.dtype)
+        if points is None:
+            raise ValueError("SQUEAK.stream needs at least one batch; got none.")
+        return Landmarks(_arrays.take_rows(points, passing.survivors(m, rng)))
+
+
+class _Passing:
+    """The dictionary of SQUEAK while rows pass by: its matrix, weights and leverage scores."""
+
+    def __init__(self) -> None:
+        self.K, self.weights, self.scores = np.empty((0, 0)), np.ones(0), np.ones(0)
+
+    def survivors(self, m: int, rng: np.random.Generator) -> np.ndarray:
+        """Keep m by their scores; returns their places in the dictionary so far."""
+        kept, chances = _draw(self.scores, m, rng)
+        self.K, self.weights = self.K[np.ix_(kept, kept)], self.weights[kept] / chances
+        return kept
+
+    def join(self, fresh: np.ndarray, sampler: SQUEAK, m: int, dtype: Any) -> None:
+        """Take in rows, by their kernel values with the dictionary and with themselves."""
+        self.K = np.vstack([np.hstack([self.K, fresh[:, : len(self.K)].T]), fresh])
+        self.weights = np.append(self.weights, np.ones(len(fresh)))
+        # The exact scores of the weighted matrix are the estimated ones over the chance that
+        # each row had so far: just what its chance to survive is to be in proportion to.
+        root = np.sqrt(self.weights)
+        values, vectors = _spectrum(root[:, None] * self.K * root)
+        self.scores = _exact(values, vectors, sampler._ridge(values, m, dtype))
 
 
 class _Dictionary:
@@ -304,9 +376,9 @@ def _dimension(m: int) -> float:
     return m / (2 * np.log(m + np.e))
 
 
-def _resolution(values: np.ndarray, gram: Gram) -> float:
+def _resolution(values: np.ndarray, dtype: Any) -> float:
     """The ridge below which rounding, of the entries or of the decomposition, hides everything."""
-    return (10 * _arrays.eps(gram.dtype) + 1e-12) * float(values.sum()) or 1.0
+    return (10 * _arrays.eps(dtype) + 1e-12) * float(values.sum()) or 1.0
 
 
 def _suitable(values: np.ndarray, m: int, floor: float) -> float:

@@ -75,7 +75,7 @@ def their_memory(name: str, gamma: float, m: int) -> Callable[[], str]:
 LARGE = [
     ("ijcnn1", 1.0, 500, 10, 600),
     ("covtype", 2.0, 500, 90, 400),
-    ("covtype", 10.0, 1700, 80, None),
+    ("covtype", 10.0, 2050, 100, None),
 ]
 
 

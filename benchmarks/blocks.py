@@ -74,8 +74,8 @@ def their_memory(name: str, gamma: float, m: int) -> Callable[[], str]:
 # Data, gamma, total rank, blocks, landmarks of scikit-learn's Nystroem.
 LARGE = [
     ("ijcnn1", 1.0, 500, 10, 600),
-    ("covtype", 2.0, 500, 90, 400),
-    ("covtype", 10.0, 2050, 100, None),
+    ("covtype", 2.0, 450, 80, 400),
+    ("covtype", 10.0, 1700, 80, None),
 ]
 
 

@@ -99,7 +99,7 @@ def test_bka_is_the_matrix_on_its_blocks_and_0_between(X):
 @pytest.mark.parametrize("rank", [5, 12])
 def test_one_block_is_nystroem(X, rank):
     # Few enough rows that all of them are looked at when the best of the rank is chosen.
-    X = X[: 4 * rank + 30]
+    X = X[: 6 * rank + 20]
     meka = MEKA(KERNEL, rank, n_blocks=1, random_state=0).fit(X)
     landmarks = meka.landmarks_[0].points
     nystroem = Nystroem(KERNEL, len(landmarks), landmarks=landmarks, rank=rank).fit(X)

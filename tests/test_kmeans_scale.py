@@ -148,6 +148,20 @@ class TestRestartsOnASample:
         reference = KMeans(6, n_init=5, random_state=0).fit(features).inertia_
         assert model.inertia_ <= reference * (1 + 1e-3)
 
+    def test_many_rows_afford_more_starts(self, rng, monkeypatch):
+        starts = []
+
+        def watching(factors, weights, first, sample, **stop):
+            starts.append(len(first))
+            return _lloyd.on_factors(factors, weights, first, sample, **stop)
+
+        monkeypatch.setattr("gramian.learners.kmeans.on_factors", watching)
+        for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows
+            X = rng.standard_normal((n, 1))
+            approximation = Nystroem(Linear(), 1, random_state=0)
+            KernelKMeans(2, kernel=approximation, n_init=1, random_state=0).fit(X)
+        assert starts == [1, 1, 2, 1, 4, 1]
+
     def test_rows_weigh_in_the_sample_as_they_do(self, rng, monkeypatch):
         X, seen = rng.standard_normal((5000, 2)), []
 

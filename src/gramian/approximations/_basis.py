@@ -17,7 +17,7 @@ from gramian.rows import ArrayRows
 from gramian.samplers import Landmarks, Sampler
 
 # For a rank r: so many landmarks, and as many rows again that links are fitted on.
-SAMPLED_PER_RANK, SAMPLED_BESIDE = 2, 15
+SAMPLED_PER_RANK, SAMPLED_BESIDE = 3, 10
 
 
 class Basis(NamedTuple):

@@ -83,7 +83,7 @@ def _row_bytes(rows: Rows, centres: Array) -> int:
 
 def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     """Centres of scikit-learn's k-means on a subsample."""
-    from sklearn.cluster import KMeans, kmeans_plusplus  # take long to import
+    from sklearn.cluster import KMeans  # takes long to import
 
     n = rows.shape[0]
     size = min(n, max(CLUSTERED_ROWS, 100 * count))
@@ -91,11 +91,7 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     as_dense = size * rows.shape[1] * _arrays.itemsize(rows.dtype)
     if not _arrays.issparse(sample) or as_dense <= _settings.memory_budget() // 4:
         sample = _arrays.to_numpy(_arrays.dense(sample))
-    seed = int(rng.integers(2**31))
-    # Rows are drawn in no order that matters: fifty for each block are enough to begin with.
-    some = sample[rng.permutation(size)[: max(50 * count, 1000)]]
-    first = kmeans_plusplus(some, count, random_state=seed)[0]
-    kmeans = KMeans(count, init=first, n_init=1, max_iter=10)
+    kmeans = KMeans(count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
         warnings.simplefilter("ignore", ConvergenceWarning)
         kmeans.fit(sample)

@@ -119,7 +119,7 @@ class _Blocks(Approximation):
             return in_proportion(np.ones(len(sizes)), sizes, total)
         if self.ranks == "size":
             return in_proportion(sizes, sizes, total)
-        sample = max(4 * total // len(sizes), 60)
+        sample = max(4 * total // len(sizes), 100)
 
         def spectrum(i: int, own: np.random.Generator) -> np.ndarray:
             n = int(sizes[i])
@@ -231,7 +231,7 @@ class BKA(_Blocks):
         How the total rank is spread: to the largest eigenvalues of all blocks, seen on samples; in
         proportion to the blocks' rows; or equally.
     landmarks : str or Sampler, default="uniform"
-        How each block's landmarks are chosen, two for each rank and fifteen more; see
+        How each block's landmarks are chosen, three for each rank and ten more; see
         :func:`gramian.sampler_names`.
     partition : {"kmeans", "spectral", "random"} or array of shape (n,), default="kmeans"
         k-means in the space of the rows, on a subsample; spectral clustering on the kernel matrix

@@ -60,7 +60,8 @@ class KernelKMeans(KernelCentres):
         rows. An array gives them: points of shape (n_clusters, n_columns), n_clusters objects, or
         the numbers of n_clusters rows.
     n_init : int, default=3
-        Restarts from different first centres; the best is kept. 1 is used where init is an array.
+        Restarts from different first centres; the best is kept. Up to four times as many are made
+        where they run on a small part of the rows. 1 is used where init is an array.
     max_iter : int, default=300
         Passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6
@@ -293,8 +294,10 @@ class KernelKMeans(KernelCentres):
             assert self.approximation_ is not None
             given = given_features(self.init, k, rows, self.approximation_)
             return _Start([given], nothing, sample)
-        init, own = self.init, host[chosen]
-        seeds = [drawn(sample, k, init, own, rng) for _ in range(self._restarts())]
+        init, own, starts = self.init, host[chosen], self._restarts()
+        if not whole:  # more, while a pass over the sample stays far below one over all rows
+            starts = max(starts, min(4 * starts, len(host) // (4 * size)))
+        seeds = [drawn(sample, k, init, own, rng) for _ in range(starts)]
         first = [sample.coordinates(each) for each in seeds]
         if whole:
             return _Start(first, nothing, sample)

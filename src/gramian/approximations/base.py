@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._estimators import KernelParameter, all_or_nothing, generator
+from gramian._threads import one_blas_thread
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
@@ -80,7 +81,8 @@ class Approximation(
         """``fit`` on rows that are checked already."""
         kernel = clone(as_kernel(self.kernel))
         rows = kernel.check_rows(rows)
-        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
+            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
         self._single = _arrays.itemsize(rows.dtype) == 4
         self._on_objects = rows.are_objects
@@ -90,6 +92,7 @@ class Approximation(
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self
 
+    @one_blas_thread()
     def transform(self, X: Any) -> Array:
         """The features of the rows X: their inner products are K̃."""
         factors = self.factor(X)

@@ -9,6 +9,7 @@ import numpy as np
 from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, positive_integer
+from gramian._threads import one_blas_thread
 from gramian.approximations._spectra import Law, draw, laws
 from gramian.approximations.base import Approximation
 from gramian.gram import Gram
@@ -87,6 +88,7 @@ class RandomFourier(Approximation):
         self.frequencies = frequencies
         self.random_state = random_state
 
+    @one_blas_thread()
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
         n = positive_integer(self, "n_components", self.n_components)
         kinds = ("iid", "orthogonal", "halton", "sobol")

@@ -230,3 +230,16 @@ def test_a_function_is_called_with_blocks(rng):
     pairwise = FunctionKernel(lambda x, y: np.tanh(x @ y), pairwise=True)
     assert_allclose(pairwise(X), np.tanh(X @ X.T))
     assert_allclose(pairwise.diag(X), np.tanh((X**2).sum(1)))
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_matrix_is_written_into_given_memory(symmetric, rng):
+    X = rng.normal(size=(300, 3))
+    Y = None if symmetric else rng.normal(size=(40, 3))
+    expected = RBF(0.3)(X, Y)
+    out = np.full_like(expected, np.nan)
+    assert RBF(0.3)(X, Y, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    for wrong in (out[:-1], out.astype(np.float32), out.tolist()):
+        with pytest.raises(ValueError, match=r"out must be an array of .*float64.* and shape"):
+            RBF(0.3)(X, Y, out=wrong)

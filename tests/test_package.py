@@ -17,7 +17,7 @@ LAYERS = [
     ["_checks"],
     ["_settings"],
     ["_arrays", "_progress"],
-    ["_threads", "_objects", "_files", "_arrow_files"],
+    ["_threads", "_objects", "_files", "_arrow_files", "_compiled"],
     ["rows", "file_rows"],
     ["_tiles", "kernels._pairings"],
     ["kernels"],
@@ -86,7 +86,7 @@ def test_every_export_has_a_runnable_example():
 
 
 def test_importing_loads_no_optional_part():
-    parts = "torch", "dask", "polars", "matplotlib", "array_api_strict"
+    parts = "torch", "numba", "dask", "polars", "matplotlib", "array_api_strict"
     parts += ("gramian._arrow_files",)  # the only one that imports pyarrow; pandas does so too
     code = f"import sys, gramian; print([m for m in {parts} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -30,17 +30,25 @@ def common_dtype(rows: Rows, columns: Rows) -> Any:
 
 
 @one_blas_thread()
-def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
-    """The matrix of the kernel between rows and columns, by default between the rows themselves."""
+def dense(
+    kernel: Kernel, rows: Rows, columns: Rows | None = None, out: Array | None = None
+) -> Array:
+    """The matrix of the kernel between rows and columns, by default between the rows themselves.
+
+    It is written into ``out`` where that is given.
+    """
     symmetric = columns is None
     points = kernel.points(rows) if columns is None else columns
     shape = rows.shape[0], points.shape[0]
     dtype = common_dtype(rows, points)
-    _settings.check_fits(
-        shape[0] * shape[1] * _arrays.itemsize(dtype),
-        f"a kernel matrix of shape {shape}",
-        "Use Gram(kernel, X), which works without storing it",
-    )
+    if out is None:
+        _settings.check_fits(
+            shape[0] * shape[1] * _arrays.itemsize(dtype),
+            f"a kernel matrix of shape {shape}",
+            "Use Gram(kernel, X), which works without storing it",
+        )
+    else:
+        _check_target(out, shape, dtype, rows)
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
 
     def fill(x: Array, numbers: Any, out: Array) -> Array:
@@ -59,12 +67,25 @@ def dense(kernel: Kernel, rows: Rows, columns: Rows | None = None) -> Array:
         width=shape[1],
         dtype=dtype,
         row_bytes=min(shape[1], TILE_COLUMNS) * _arrays.itemsize(dtype),
+        into=out,
         serial=kernel.serial,
         label="kernel matrix",
     )
     if symmetric:
         _arrays.mirror_lower(_arrays.set_diagonal(out, kernel.diagonal(rows)))
     return out
+
+
+def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) -> None:
+    expected = _arrays.empty((0,), rows.example(), dtype)
+    if (
+        type(out) is not type(expected)
+        or tuple(out.shape) != shape
+        or out.dtype != dtype
+        or not _arrays.same_device(out, expected)
+    ):
+        got = f"{getattr(out, 'dtype', type(out).__name__)} of shape {np.shape(out)}"
+        raise ValueError(f"out must be an array of {dtype} and shape {shape} like X; got {got}.")
 
 
 @one_blas_thread()

@@ -68,6 +68,7 @@ class Rows(ABC):
         width: int | None = None,
         dtype: Any = None,
         row_bytes: int | None = None,
+        into: Array | None = None,
         serial: bool = False,
         label: str = "rows",
     ) -> Array:
@@ -77,7 +78,8 @@ class Rows(ABC):
         aligned array, and the memory for its result of shape (rows, width), or (rows,) where width
         is None. It may write there, or return an array of its own. ``row_bytes`` is what it works
         on for each row beside the block itself, by default its result: blocks are cut so that
-        this stays in cache and in the memory budget.
+        this stays in cache and in the memory budget. The results are written ``into`` an array
+        that is given, or a new one.
         """
 
     @abstractmethod
@@ -135,12 +137,15 @@ class BlockRows(Rows):
         width: int | None = None,
         dtype: Any = None,
         row_bytes: int | None = None,
+        into: Array | None = None,
         serial: bool = False,
         label: str = "rows",
     ) -> Array:
         dtype = self.dtype if dtype is None else dtype
         n = self.shape[0]
-        out = _arrays.empty((n,) if width is None else (n, width), self.example(), dtype)
+        out = into
+        if out is None:
+            out = _arrays.empty((n,) if width is None else (n, width), self.example(), dtype)
         if row_bytes is None:
             row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
 
@@ -370,6 +375,7 @@ class FeatureRows(Rows):
         width: int | None = None,
         dtype: Any = None,
         row_bytes: int | None = None,
+        into: Array | None = None,
         serial: bool = False,
         label: str = "rows",
     ) -> Array:
@@ -382,6 +388,7 @@ class FeatureRows(Rows):
             width=width,
             dtype=dtype,
             row_bytes=row_bytes + self._row_bytes,
+            into=into,
             serial=serial or self.serial,
             label=label,
         )

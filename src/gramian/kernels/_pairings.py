@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gramian import _arrays
+from gramian import _arrays, _compiled
 from gramian._arrays import Array
 
 Tile = Callable[..., Array]  # tile(x, out=None) -> out
@@ -91,9 +91,19 @@ def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
 def cityblock(points: Array, scale: float, tolerance: float) -> Tile:
     """scale * ||x - y||₁."""
 
+    columns: Array | None = None
+
     def tile(x: Array, out: Array | None = None) -> Array:
-        out = _arrays.cityblock(x, points, tile_memory(x, points, out))
-        out *= scale
+        nonlocal columns
+        out = tile_memory(x, points, out)
+        loop = _compiled.cityblock(x, points, out)
+        if loop is None:
+            _arrays.cityblock(x, points, out)
+            out *= scale
+            return out
+        if columns is None:
+            columns = _arrays.contiguous(_as_dtype_of(points, out).T)
+        loop(_as_dtype_of(x, out), columns, out.dtype.type(scale), out)
         return out
 
     return tile

@@ -111,13 +111,13 @@ class Precomputed(Kernel):
 
     is_matrix = True
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
         if Y is not None:
             raise TypeError(
                 "A precomputed kernel is the matrix itself and cannot be called on two sets of "
                 "rows; learners take K(X_new, X_train) in place of new rows."
             )
-        return super().__call__(X)
+        return super().__call__(X, out=out)
 
     def fit_rows(
         self, rows: Rows, rng: np.random.Generator, weights: Array | None = None

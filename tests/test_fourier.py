@@ -229,7 +229,7 @@ class TestPrecision:
             assert_allclose(clone(model).fit(sparse)(sparse), model(X), atol=tolerance)
 
     def test_integers_and_rows_of_another_dtype(self, digits):
-        X = (16 * digits[0][:100]).astype(np.uint8)
+        X = (16 * digits[0][:100]).astype(np.int16)
         model = RandomFourier(RBF(1e-3), 30, random_state=0).fit(X)
         assert model.transform(X).dtype == np.float64
         single = clone(model).fit(X.astype(np.float32))

@@ -181,8 +181,8 @@ class TestDecomposition:
         K = RBF(0.1)(X)
         given = Nystroem("precomputed", 30, random_state=0).fit(K)
         assert_allclose(given(K), dense(X), atol=1e-8)
-        integers = clone(model).set_params(kernel=RBF(0.1 / 256)).fit((16 * X).astype(np.uint8))
-        assert integers.transform((16 * X).astype(np.uint8)).dtype == np.float64
+        integers = clone(model).set_params(kernel=RBF(0.1 / 256)).fit((16 * X).astype(np.int16))
+        assert integers.transform((16 * X).astype(np.int16)).dtype == np.float64
 
     def test_more_landmarks_than_a_tile(self, rng):
         X = rng.standard_normal((1500, 5))

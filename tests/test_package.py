@@ -19,7 +19,7 @@ LAYERS = [
     ["_arrays", "_progress"],
     ["_threads", "_objects", "_files", "_arrow_files", "_compiled"],
     ["rows", "file_rows"],
-    ["_tiles", "kernels._pairings"],
+    ["_tiles", "_fused", "kernels._pairings"],
     ["kernels"],
     ["gram"],
     ["samplers", "_linalg", "_estimators", "core"],

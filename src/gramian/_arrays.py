@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat
@@ -21,6 +23,8 @@ from scipy.spatial.distance import cdist
 
 Array = Any  # an array of any supported library
 Namespace = Any
+
+IN_SINGLE = ("float32", "float16", "uint8", "int8")  # dtypes that are computed with in float32
 
 # Multiplications up to which OpenBLAS uses its kernels for small matrices, which pack nothing.
 SMALL_PRODUCT = 1_000_000
@@ -79,9 +83,13 @@ def kind(x: Array, what: str) -> bool:
 
 
 def float_dtype(x: Array) -> Any:
-    """The dtype in which x is computed with: float32 stays, everything else is float64."""
+    """The dtype in which x is computed with.
+
+    float32 for float32 itself, and for bytes and half precision, which lose nothing by it; float64
+    for everything else.
+    """
     xp = namespace(x)
-    return xp.float32 if x.dtype == xp.float32 else xp.float64
+    return xp.float32 if str(x.dtype).rpartition(".")[2] in IN_SINGLE else xp.float64
 
 
 def eps(dtype: Any) -> float:
@@ -131,6 +139,22 @@ def writes_in_place(x: Array) -> bool:
 def runs_own_threads(x: Array) -> bool:
     """Whether the library spreads element-wise work over cores (or a GPU) itself."""
     return is_foreign(x)
+
+
+# Whether Triton's programs may also serve tensors on the host: by its interpreter, in tests.
+TRITON_ON_HOST = False
+
+
+def runs_triton(x: Array) -> bool:
+    """Whether x is a tensor for which Triton makes programs."""
+    if not array_api_compat.is_torch_array(x):
+        return False
+    return (x.is_cuda or TRITON_ON_HOST) and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 def same_device(x: Array, y: Array) -> bool:
@@ -183,6 +207,8 @@ def subtract(x: Array, y: Array, out: Array) -> Array:
     """x - y, written into ``out`` in its dtype."""
     if not is_foreign(x):
         return np.subtract(x, y, out=out, casting="same_kind")
+    if writes_in_place(x):
+        return namespace(x).subtract(x, y, out=out)
     out[...] = astype(x, out.dtype) - y
     return out
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,7 +52,8 @@ def set_config(**settings: Any) -> None:
     ----------
     memory_budget : int, str or None
         How much memory a call may take beside its data, in bytes or as text such as ``"2GB"`` or
-        ``"500 MiB"``. None: a quarter of the memory that is free when the call begins.
+        ``"500 MiB"``. None: a quarter of the memory that is free when the call begins; of a GPU's,
+        where torch uses one and that is less.
     n_threads : int or None
         Threads that evaluate blocks of rows. None: all cores that this process may use.
     progress : bool
@@ -220,7 +222,16 @@ def free_memory() -> int:
     limit, used = (_cgroup_number(name) for name in ("memory.max", "memory.current"))
     if limit is not None and used is not None:
         free = min(free, max(limit - used, 0))
-    return free
+    return min(free, _free_on_device(free))
+
+
+def _free_on_device(otherwise: int) -> int:
+    """What torch can still take of a GPU's memory, where it uses one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return otherwise
+    kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    return int(torch.cuda.mem_get_info()[0]) + int(kept)
 
 
 def _available_on_machine() -> int:

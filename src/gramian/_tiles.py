@@ -15,9 +15,10 @@ import numpy as np
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._threads import one_blas_thread
-from gramian.rows import Rows, even_spans
+from gramian.rows import ArrayRows, Rows, even_spans
 
 if TYPE_CHECKING:
+    from gramian._fused import FusedKernel
     from gramian.kernels.base import Kernel
 
 TILE_COLUMNS = 1024
@@ -92,6 +93,48 @@ def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) ->
 def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
     """K(rows, columns) @ V in float64, without K."""
     dtype = common_dtype(rows, columns)
+    fused = fused_kernel(kernel, columns, V.shape[1]) if dtype == rows.dtype else None
+    if fused is not None:
+        return _fused_product(fused, kernel, rows, columns, V)
+    return _tiled_product(kernel, rows, columns, V)
+
+
+def fused_kernel(kernel: Kernel, points: Rows, targets: int) -> FusedKernel | None:
+    """Products with the kernel's values by programs of a GPU, where there are such."""
+    example = points.example()
+    if points.are_objects or example.dtype != points.xp.float32 or not _arrays.runs_triton(example):
+        return None
+    form = kernel.fused_form()
+    if form is None:
+        return None
+    from gramian import _fused  # imports torch and triton
+
+    if points.shape[1] >= _fused.WIDEST or targets > _fused.MOST_TARGETS:
+        return None
+    return _fused.FusedKernel(form, points.collect(), getattr(kernel, "tolerance", 0.0))
+
+
+def _fused_product(
+    fused: FusedKernel, kernel: Kernel, rows: Rows, columns: Rows, V: Array
+) -> Array:
+    def part(x: Array, out: Array) -> Array:
+        values = fused.times(x, V)
+        if values is None:  # these rows need float64
+            return _tiled_product(kernel, ArrayRows(x), columns, V)
+        return values
+
+    row_bytes = 2 * columns.shape[1] * 4 + V.shape[1] * 8
+    return rows.map(
+        part,
+        width=V.shape[1],
+        dtype=rows.xp.float64,
+        row_bytes=row_bytes,
+        label="kernel product",
+    )
+
+
+def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
+    dtype = common_dtype(rows, columns)
     out: Any = None
     for group in _column_groups(columns):
         tiles = [(span, kernel.against(columns.take(range(*span)))) for span in group]
@@ -121,6 +164,9 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
     """K(rows, rows) @ V in float64, without K; each tile is used for both of its places."""
     xp = rows.xp
     points = kernel.points(rows)
+    fused = fused_kernel(kernel, points, V.shape[1])
+    if fused is not None:  # computing all values takes less than storing half of them
+        return _fused_product(fused, kernel, rows, points, V)
     V = _arrays.astype(V, rows.dtype)
     out = xp.zeros_like(V, dtype=xp.float64)
     for start, stop in column_spans(points):

@@ -220,7 +220,8 @@ def open_rows(
     drop : str, int or list of these, optional
         Columns to leave out.
     dtype : {"float64", "float32"}, optional
-        What is computed in. By default float32 where all columns are float32, else float64.
+        What is computed in. By default float32 where all columns are float32 or of at most that
+        precision (bytes, half precision), else float64.
     header : bool, optional
         Whether the first line of a CSV or TSV file holds the names of the columns. By default it
         does, unless it holds numbers only, other than 0, 1, 2, ... in this order.
@@ -304,7 +305,8 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
 
 def _working_dtype(given: Any, files: list[RowFile], names: list[str]) -> np.dtype:
     if given is None:
-        single = all(file.numeric[name] == np.float32 for file in files for name in names)
+        dtypes = {str(file.numeric[name]) for file in files for name in names}
+        single = dtypes.issubset(_arrays.IN_SINGLE)
         return np.dtype(np.float32 if single else np.float64)
     dtype = np.dtype(given)
     if dtype not in (np.float32, np.float64):

@@ -27,7 +27,7 @@ __all__ = ["ArrayRows", "FeatureRows", "Rows", "as_rows"]
 
 # What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
 CACHE_BYTES = 2 * 1024**2
-DEVICE_BYTES = 64 * 1024**2
+DEVICE_BYTES = 512 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
 
 
@@ -39,7 +39,7 @@ class Rows(ABC):
     shape : tuple of int
         Number of rows and of columns.
     dtype : dtype
-        What blocks are computed in: float32 for float32 data, float64 for all other.
+        What blocks are computed in: float32 for float32, half precision and bytes, else float64.
     xp : module
         The array API namespace of the blocks.
     names : list of str or None

@@ -260,7 +260,7 @@ def check_rows(rows: Rows, expected: Any) -> None:
     n, d = expected.shape
     xp = rows.xp
     assert rows.shape == (n, d), f"shape: {rows.shape} is not {(n, d)}"
-    wanted = np.float32 if expected.dtype == np.float32 else np.float64
+    wanted = _arrays.float_dtype(expected)
     assert _arrays.eps(rows.dtype) == np.finfo(wanted).eps, f"dtype: {rows.dtype}"
     exact = expected.astype(wanted)
     tolerance = 100 * float(np.finfo(wanted).eps) * max(float(np.abs(exact).max()), 1.0) * n * d

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian._checks import is_real
-from gramian.kernels._pairings import Tile
+from gramian.kernels._pairings import Form, Tile, fused_pairing
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
@@ -134,6 +134,10 @@ class Kernel(BaseEstimator):
         is computed here, once.
         """
 
+    def fused_form(self) -> Form | None:
+        """The kernel as programs on a GPU know it; None where they do not."""
+        return None
+
     def diagonal(self, rows: Rows) -> Array:
         """k(x, x) for each of the rows."""
         return rows.map(lambda x, out: self._diagonal(x), serial=self.serial, label="diagonal")
@@ -166,6 +170,7 @@ class ProfileKernel(Kernel):
 
     pairing: ClassVar[Any]  # a Pairing, as a static method
     tolerance: float = 2e-5  # how far the pairing may be off in float32 before float64 steps in
+    fused_profile: ClassVar[str | None] = None  # its name among the programs of a GPU
 
     def _scale(self) -> float:
         return 1.0
@@ -173,6 +178,12 @@ class ProfileKernel(Kernel):
     @abstractmethod
     def _profile(self, u: Array) -> Array:
         """f(u), elementwise."""
+
+    def fused_form(self) -> Form | None:
+        name = fused_pairing(type(self).pairing)
+        if self.fused_profile is None or name is None:
+            return None
+        return Form(name, self._scale(), self.fused_profile)
 
     def against(self, points: Array) -> Tile:
         pair = type(self).pairing(points, self._scale(), self.tolerance)

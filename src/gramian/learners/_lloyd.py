@@ -203,25 +203,30 @@ def assign(
     norms = xp.sum(C * learned, axis=0)
     right, offset = _arrays.astype(-2.0 * learned, dtype), _arrays.astype(norms, dtype)
 
+    single = len(runs) == 1 and squared is None
+
     def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
         mine, own = _arrays.contiguous(right[columns, :]), factors.norms_in(columns)
 
         def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
+            if single and _fused_pass_serves(z, k):
+                new, masses = _fused_pass(z, mine, offset, w)
+                gain, count = _moved(z, w, aligned[0], new, k)
+                return gain, masses, _arrays.like(np.asarray([count]), masses)
             products = _arrays.tall_matmul(z, mine)
             products += offset
-            gains, masses, changed = [], [], []
+            gains, masses_of, changed = [], [], []
             for i, old in enumerate(aligned[: len(runs)]):
                 new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
-                moved = xp.nonzero(new != old)[0]
-                gains.append(_gain(z, w, old, new, moved, k))
-                masses.append(_arrays.mass_by_label(new, w, k))
-                changed.append(moved.shape[0])
-                old[...] = new
+                gain, count = _moved(z, w, old, new, k)
+                gains.append(gain)
+                masses_of.append(_arrays.mass_by_label(new, w, k))
+                changed.append(count)
             for out in aligned[len(runs) :]:
                 nearest = xp.min(products[:, :k], axis=1)
                 out[...] = own(z) + _arrays.astype(nearest, xp.float64)
-            changes = _arrays.like(np.asarray(changed), masses[0])
-            return xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes
+            changes = _arrays.like(np.asarray(changed), masses_of[0])
+            return xp.concat(gains, axis=0), xp.concat(masses_of, axis=0), changes
 
         return block
 
@@ -241,6 +246,28 @@ def assign(
         run.sums = sums[own, :] if run.sums is None else run.sums + sums[own, :]
         run.masses = masses[own]
     return [int(changes[i]) for i in range(len(runs))]
+
+
+def _fused_pass_serves(z: Array, k: int) -> bool:
+    if not _arrays.runs_triton(z) or z.dtype != _arrays.namespace(z).float32:
+        return False
+    from gramian import _fused  # imports torch and triton
+
+    return k <= _fused.MOST_CENTRES
+
+
+def _fused_pass(z: Array, right: Array, offset: Array, weights: Array) -> tuple[Array, Array]:
+    from gramian._fused import nearest_centre
+
+    return nearest_centre(z, right, offset, weights)
+
+
+def _moved(z: Array, w: Array, old: Array, new: Array, k: int) -> tuple[Array, int]:
+    """What the sums gain by the rows that moved, and how many these are; new labels become old."""
+    moved = _arrays.namespace(new).nonzero(new != old)[0]
+    gain = _gain(z, w, old, new, moved, k)
+    old[...] = new
+    return gain, int(moved.shape[0])
 
 
 def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> Array:

@@ -158,7 +158,8 @@ class KernelKMeans(KernelCentres):
             run = self._fit_factors(matrix, rows, weights, rng)
         else:
             run = best_of(self._fit_exact(matrix, weights, rng))
-        found = len(np.unique(_arrays.to_numpy(run.labels)))
+        rows_in_each = _arrays.mass_by_label(run.labels, rows.xp.ones_like(weights), k)
+        found = int(np.count_nonzero(_arrays.to_numpy(rows_in_each)))
         if found < k:
             warnings.warn(
                 f"Only {found} distinct clusters were found for n_clusters={k}: there may be "

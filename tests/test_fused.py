@@ -1,0 +1,157 @@
+"""Products by Triton's programs, run by its interpreter, against float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramian
+from gramian import RBF, Exponential, Laplacian, Matern
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("triton", reason="triton is not installed")
+
+from gramian import _fused  # noqa: E402
+
+KERNELS = [
+    RBF(0.3),
+    Laplacian(0.2),
+    Matern(0.3, nu=1.5),
+    Matern(0.3, nu=2.5),
+    Matern(0.3, nu=0.5),
+    Exponential(0.3),
+    gramian.RationalQuadratic(0.3, alpha=1.7),
+    gramian.Cauchy(0.3),
+    gramian.Linear(),
+    gramian.Polynomial(degree=3, gamma=0.2),
+    gramian.Sigmoid(gamma=0.2, coef0=0.1),
+    gramian.ExponentialDot(0.1),
+]
+
+
+def fused(kernel, points, tolerance=1.0):
+    return _fused.FusedKernel(kernel.fused_form(), torch.as_tensor(points), tolerance)
+
+
+def rows(rng, n, d):
+    return rng.normal(size=(n, d)).astype(np.float32)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_every_profile(kernel, rng):
+    X, Y, V = rows(rng, 70, 6), rows(rng, 90, 6), rows(rng, 90, 3)
+    K = kernel(X.astype(float), Y.astype(float))
+    scale = np.abs(K) @ np.abs(V)
+    product = fused(kernel, Y).times(torch.as_tensor(X), torch.as_tensor(V))
+    assert np.max(np.abs(product.numpy() - K @ V) / scale) < 2e-6
+    U = rows(rng, 70, 2)
+    back = fused(kernel, Y).transposed_times(torch.as_tensor(X), torch.as_tensor(U))
+    assert np.max(np.abs(back.numpy() - K.T @ U) / (np.abs(K.T) @ np.abs(U))) < 2e-6
+
+
+@settings(max_examples=12)
+@given(
+    n=st.sampled_from([1, 2, 129]),
+    m=st.sampled_from([1, 65]),
+    d=st.sampled_from([1, 17, 65, 130]),
+    t=st.sampled_from([0, 1, 17, 129]),
+    kernel=st.sampled_from([RBF(0.01), Laplacian(0.01)]),
+)
+def test_any_shape(n, m, d, t, kernel):
+    rng = np.random.default_rng(n + m + d + t)
+    X, Y, V = rows(rng, n, d), rows(rng, m, d), rows(rng, m, t)
+    product = fused(kernel, Y).times(torch.as_tensor(X), torch.as_tensor(V)).numpy()
+    K = kernel(X.astype(float), Y.astype(float))
+    assert product.shape == (n, t)
+    assert np.all(np.abs(product - K @ V) <= 2e-6 * (K @ np.abs(V)) + 1e-30)
+
+
+def test_long_sums_are_split(rng, monkeypatch):
+    monkeypatch.setattr(_fused, "TERMS", 64)
+    X, Y, U = rows(rng, 200, 4), rows(rng, 5, 4), rows(rng, 200, 2)
+    back = fused(RBF(0.3), Y).transposed_times(torch.as_tensor(X), torch.as_tensor(U))
+    np.testing.assert_allclose(back, RBF(0.3)(X, Y).T @ U, rtol=1e-4, atol=1e-4)
+
+
+def test_a_huge_gamma_leaves_what_coincides(rng):
+    X = rows(rng, 40, 3)
+    V = rows(rng, 40, 1)
+    product = fused(RBF(1e5), X, tolerance=np.inf).times(torch.as_tensor(X), torch.as_tensor(V))
+    assert np.isfinite(product.numpy()).all()
+    assert fused(RBF(1e5), X, 2e-5).times(torch.as_tensor(X), torch.as_tensor(V)) is None
+
+
+def test_rows_far_from_the_origin_lose_nothing(rng):
+    X, V = rows(rng, 50, 3), rows(rng, 50, 2)
+    near = fused(RBF(0.5), X).times(torch.as_tensor(X), torch.as_tensor(V))
+    far = X.astype(float) + 4096.0
+    moved = far.astype(np.float32)
+    exact = RBF(0.5)(moved.astype(float)) @ V
+    product = fused(RBF(0.5), moved).times(torch.as_tensor(moved), torch.as_tensor(V))
+    np.testing.assert_allclose(product, exact, atol=1e-5)
+    assert near.shape == product.shape
+
+
+def test_tf32_is_followed_where_torch_is_told_so(rng, monkeypatch):
+    assert _fused._precision() == "tf32x3"
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert _fused._precision() == "tf32"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@settings(max_examples=10)
+@given(n=st.sampled_from([0, 1, 65]), r=st.sampled_from([1, 64, 70]), k=st.sampled_from([1, 5, 17]))
+def test_the_nearest_centre(n, r, k):
+    rng = np.random.default_rng(n + r + k)
+    z, C, offset = rows(rng, n, r), rows(rng, r, k), rows(rng, 1, k)[0]
+    weights = rng.random(n)
+    found, masses = _fused.nearest_centre(*map(torch.as_tensor, (z, C, offset, weights)))
+    np.testing.assert_array_equal(found, np.argmin(z @ C + offset, axis=1))
+    np.testing.assert_allclose(masses, np.bincount(found, weights, k))
+
+
+class TestUsedByTheLibrary:
+    """As on a GPU, but for the interpreter."""
+
+    @pytest.fixture(autouse=True)
+    def on_host(self, monkeypatch):
+        monkeypatch.setattr(gramian._arrays, "TRITON_ON_HOST", True)
+        self.calls = []
+        run = _fused.FusedKernel._run
+        monkeypatch.setattr(
+            _fused.FusedKernel, "_run", lambda *a, **k: (self.calls.append(1), run(*a, **k))[1]
+        )
+
+    @pytest.mark.parametrize("symmetric", [True, False])
+    def test_gram_products(self, symmetric, rng):
+        X, Y = rows(rng, 150, 5), rows(rng, 60, 5)
+        V = rows(rng, 150 if symmetric else 60, 3)
+        other = None if symmetric else torch.as_tensor(Y)
+        product = gramian.Gram(RBF(0.3), torch.as_tensor(X), other).matmul(torch.as_tensor(V))
+        exact = RBF(0.3)(X.astype(float), None if symmetric else Y.astype(float)) @ V
+        assert self.calls
+        np.testing.assert_allclose(product, exact, rtol=1e-4, atol=1e-5)
+
+    def test_what_float32_cannot_serve_is_left_to_the_tiles(self, rng):
+        X = rows(rng, 80, 3) * 1000
+        V = rows(rng, 80, 2)
+        product = gramian.Gram(RBF(1.0), torch.as_tensor(X)).matmul(torch.as_tensor(V))
+        assert not self.calls
+        np.testing.assert_allclose(product, RBF(1.0)(X.astype(float)) @ V, rtol=1e-5)
+
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_kernel_k_means(self, weighted, rng, monkeypatch):
+        X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)
+        weights = rng.random(700) if weighted else None
+        passes, one = [], _fused.nearest_centre
+        monkeypatch.setattr(_fused, "nearest_centre", lambda *a: (passes.append(1), one(*a))[1])
+        model = gramian.KernelKMeans(
+            3, kernel=gramian.Nystroem(RBF(0.1), 20), n_init=1, random_state=0
+        )
+        found = model.fit(torch.as_tensor(X), sample_weight=weights).labels_
+        assert passes
+        plain = model.fit(X, sample_weight=weights)
+        np.testing.assert_array_equal(found, plain.labels_)

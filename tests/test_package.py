@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "gramian"
 
 # From the bottom to the top: a module imports only from lines above its own.
 LAYERS = [
-    ["_checks"],
+    ["_checks", "_writing"],
     ["_settings"],
     ["_arrays", "_progress"],
     ["_threads", "_objects", "_files", "_arrow_files", "_compiled"],
@@ -27,7 +27,10 @@ LAYERS = [
     ["approximations"],
     ["error", "learners", "theory", "diagnostics"],
     ["datasets", "deformations"],
+    ["tables"],
+    ["_states", "models"],
     ["testing"],
+    ["command", "__main__"],
 ]
 
 

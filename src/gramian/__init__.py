@@ -50,6 +50,7 @@ from gramian.learners import (
     KernelRidgeClassifier,
     OnlineKernelKMeans,
 )
+from gramian.models import ModelFileError, load, save
 from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
 from gramian.samplers import (
     BLESS,
@@ -122,6 +123,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MemoryBudgetError",
+    "ModelFileError",
     "Nystroem",
     "OnlineKernelKMeans",
     "Polynomial",
@@ -146,8 +148,10 @@ __all__ = [
     "config_context",
     "get_config",
     "kernel_names",
+    "load",
     "open_rows",
     "relative_error",
     "sampler_names",
+    "save",
     "set_config",
 ]

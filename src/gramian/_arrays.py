@@ -92,6 +92,15 @@ def float_dtype(x: Array) -> Any:
     return xp.float32 if str(x.dtype).rpartition(".")[2] in IN_SINGLE else xp.float64
 
 
+def host_dtype(x: Any) -> np.dtype | None:
+    """NumPy's dtype for a dtype of any library, or a scalar type of NumPy; None for all else."""
+    if isinstance(x, type):
+        return np.dtype(x) if issubclass(x, np.generic) else None
+    if isinstance(x, np.dtype):
+        return x
+    return np.dtype(str(x).rpartition(".")[2]) if type(x).__name__.lower() == "dtype" else None
+
+
 def eps(dtype: Any) -> float:
     """The spacing of floating-point numbers at 1."""
     return float(np.finfo(np.float32 if "float32" in str(dtype) else np.float64).eps)

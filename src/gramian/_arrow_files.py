@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
@@ -51,10 +52,32 @@ class ArrowFile(RowFile):
             elif len(own):
                 batch = batch.slice(own.start, len(own))
             if len(own):
-                yield _matrix(batch, names, dtype)
+                yield self._matrix(batch, names, dtype)
+
+    def _matrix(self, batch: Any, names: list[str], dtype: Any) -> np.ndarray:
+        """Columns of a record batch side by side; NaN where there is no value."""
+        out = np.empty((batch.num_rows, len(names)), dtype=dtype)
+        for i, name in enumerate(names):
+            values = batch.column(name)
+            if name in self.categories:
+                values = _codes(name, values, self.categories[name])
+            elif values.null_count or types.is_decimal(values.type):
+                values = values.cast(pyarrow.float64())
+            out[:, i] = values.to_numpy(zero_copy_only=False)
+        return out
+
+    def _texts(self, name: str, most: int) -> set[str]:
+        found: set[str] = set()
+        for _, batch in self._batches(range(self.n_rows), [name], 2**16):
+            found.update(pyarrow.compute.unique(_text(name, batch.column(name))).to_pylist())
+            if len(found) > most:
+                raise ValueError(f"column {name!r} has more than {most} different entries")
+        return found
 
     def _column(self, name: str) -> np.ndarray:
         values = self._values(name)
+        if types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
         if values.null_count:
             row = next(i for i, value in enumerate(values) if not value.is_valid)
             raise ValueError(f"column {name!r} has no value in row {row}")
@@ -175,11 +198,7 @@ class CsvFile(ArrowFile):
         return pyarrow.csv.open_csv(self.path, **self._options(names, kinds))
 
     def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        # Numbers that are whole at first may have a fraction later.
-        kinds = {
-            name: pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
-            for name in names
-        }
+        kinds = {name: self._kind(name) for name in names}
         first, last = 0, int(numbers[-1])
         with self._stream(names, kinds) as reader:
             for batch in reader:
@@ -187,6 +206,12 @@ class CsvFile(ArrowFile):
                 first += batch.num_rows
                 if first > last:
                     return
+
+    def _kind(self, name: str) -> Any:
+        if name in self.categories or name not in self.numeric:
+            return pyarrow.string()
+        # Numbers that are whole at first may have a fraction later.
+        return pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
 
     def _values(self, name: str) -> Any:
         # Not as a stream: the type then follows from all values.
@@ -214,15 +239,25 @@ def _number_type(kind: Any) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def _matrix(batch: Any, names: list[str], dtype: Any) -> np.ndarray:
-    """Columns of a record batch side by side; NaN where there is no value."""
-    out = np.empty((batch.num_rows, len(names)), dtype=dtype)
-    for i, name in enumerate(names):
-        values = batch.column(name)
-        if values.null_count or types.is_decimal(values.type):
-            values = values.cast(pyarrow.float64())
-        out[:, i] = values.to_numpy(zero_copy_only=False)
-    return out
+def _text(name: str, values: Any) -> Any:
+    """A column as strings."""
+    if values.null_count:
+        raise ValueError(f"column {name!r} has missing values")
+    return values.cast(pyarrow.string())
+
+
+def _codes(name: str, values: Any, categories: list[str]) -> Any:
+    """Which of the categories each entry is."""
+    texts = _text(name, values)
+    codes = pyarrow.compute.index_in(texts, pyarrow.array(categories, pyarrow.string()))
+    if codes.null_count:
+        unknown = next(t.as_py() for t, c in zip(texts, codes, strict=True) if not c.is_valid)
+        raise ValueError(
+            f"column {name!r} has the entry {unknown!r}, which is none of the "
+            f"{len(categories)} that are known: {', '.join(map(repr, categories[:5]))}"
+            f"{', ...' if len(categories) > 5 else ''}"
+        )
+    return codes
 
 
 def empty_table(names: list[str]) -> Any:

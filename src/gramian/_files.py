@@ -41,6 +41,8 @@ class RowFile(ABC):
         The number type of each column that holds numbers.
     left_out : list of str
         Columns that are no data, such as the index that pandas stores.
+    categories : dict of str to list of str
+        Columns of text that are read as numbers, those of their entries in these lists.
     n_rows : int
     """
 
@@ -52,6 +54,7 @@ class RowFile(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.categories: dict[str, list[str]] = {}
         self._opened: Any = None
         with self._reading():
             self._opened = self._state()
@@ -89,6 +92,19 @@ class RowFile(ABC):
         """A whole column of numbers, in the type they have in the file, or of other values."""
         with self._reading():
             return self._column(name)
+
+    def texts(self, name: str, most: int) -> list[str]:
+        """The different entries of a column of text, sorted; an error if they are more."""
+        with self._reading():
+            return sorted(self._texts(name, most))
+
+    def _texts(self, name: str, most: int) -> set[str]:
+        raise ValueError("it has no columns of text")
+
+    def encode(self, name: str, categories: list[str]) -> None:
+        """Read a column of text as numbers from now on: those of its entries in this list."""
+        self.categories[name] = categories
+        self.numeric[name] = np.dtype(np.float32)  # which holds them, and calls for no wider type
 
     def _state(self) -> tuple[int, int]:
         state = self.path.stat()
@@ -184,7 +200,9 @@ def find(path: Any) -> list[Path]:
 
 def _parts(folder: Path) -> list[Path]:
     # Writers of parts put files such as _SUCCESS, _metadata and .part.crc beside them.
-    inside = sorted(one for one in folder.iterdir() if one.name[0] not in "._" and suffix(one))
+    inside = sorted(
+        one for one in folder.iterdir() if one.name[0] not in "._" and suffix(one) and one.is_file()
+    )
     formats = {FORMATS[suffix(one) or ""] for one in inside}
     if len(formats) != 1:
         what = f"files of several formats ({', '.join(sorted(formats))})" if formats else "no files"
@@ -195,17 +213,20 @@ def _parts(folder: Path) -> list[Path]:
     return inside
 
 
-def open_file(path: Path, header: bool | None = None) -> RowFile:
-    """What is in a file; ``header`` says whether the first line of a CSV file names the columns."""
-    ending = suffix(path) or ""
-    kind = FORMATS[ending]
+def open_file(path: Path, header: bool | None = None, kind: str | None = None) -> RowFile:
+    """What is in a file; ``header`` says whether the first line of a CSV file names the columns.
+
+    ``kind``, one of the values of ``FORMATS``, is by default known by the ending.
+    """
+    kind = kind or FORMATS[suffix(path) or ""]
     if kind == "NumPy":
         return NpyFile(path)
     try:
         from gramian import _arrow_files
     except ImportError as error:
         raise ImportError(
-            f"Reading {ending} files needs the package pyarrow: pip install 'gramian[cli]'."
+            f"Reading {suffix(path) or kind} files needs the package pyarrow: pip install "
+            "'gramian[cli]'."
         ) from error
     if kind == "Parquet":
         return _arrow_files.ParquetFile(path)

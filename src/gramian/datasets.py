@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import datasets as public
 
 from gramian.deformations import deformed, write_deformed
 
-__all__ = ["Dataset", "deformed", "load", "names", "scaled", "write_deformed"]
+__all__ = ["Dataset", "Listed", "deformed", "listing", "load", "names", "scaled", "write_deformed"]
 
 FOLDER = "GRAMIAN_DATA"
 
@@ -92,7 +92,7 @@ def load(name: str) -> Dataset:
             f"The data set {name!r} cannot be downloaded from here. {_what_to_do(name)}"
         )
     try:
-        return source()
+        return source.load()
     except OSError as error:
         raise OSError(
             f"The data set {name!r} could not be downloaded ({error}). {_what_to_do(name)}"
@@ -111,6 +111,53 @@ def names() -> list[str]:
     folder = _folder()
     files = folder.glob("*.npz") if folder else ()
     return sorted({*_SOURCES, *(file.stem for file in files if _parts(file))})
+
+
+class Listed(NamedTuple):
+    """A data set in the list of all: its size, as far as that is known without a download."""
+
+    name: str
+    shape: tuple[int, ...] | None
+    test_rows: int | None
+    place: str
+
+
+def listing() -> list[Listed]:
+    """All data sets by name: how large they are, and where they come from.
+
+    Examples
+    --------
+    >>> from gramian import datasets
+    >>> next(one for one in datasets.listing() if one.name == "iris").shape
+    (150, 4)
+    """
+    return [_listed(name) for name in names()]
+
+
+def _listed(name: str) -> Listed:
+    folder, source = _folder(), _SOURCES.get(name)
+    file = None if folder is None else folder / f"{name}.npz"
+    if file is not None and _parts(file):
+        shapes = _shapes(file)
+        return Listed(name, shapes[0], shapes[2][0] if len(shapes) > 2 else None, str(file))
+    if source is None:
+        return Listed(name, None, None, "not here")
+    shape = source.load().X.shape if source.is_shipped else None
+    return Listed(
+        name, shape, None, "scikit-learn" + ("" if source.is_shipped else ", by download")
+    )
+
+
+def _shapes(path: Path) -> list[tuple[int, ...]]:
+    """Of the arrays X, y, X_test, y_test in a file, from their headers alone."""
+    shapes = []
+    with zipfile.ZipFile(path) as archive:
+        for part in _parts(path):
+            with archive.open(f"{part}.npy") as array:
+                version = np.lib.format.read_magic(array)
+                read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+                shapes.append(read(array)[0])
+    return shapes
 
 
 def scaled(X: Any, dtype: Any = np.float64) -> np.ndarray:
@@ -161,7 +208,7 @@ def _what_to_do(name: str) -> str:
 
 def _parts(path: Path) -> list[str]:
     """What the arrays X, y, X_test, y_test are called in this file; empty without X and y."""
-    if not zipfile.is_zipfile(path):
+    if not path.is_file() or not zipfile.is_zipfile(path):
         return []
     with zipfile.ZipFile(path) as archive:
         inside = {entry.removesuffix(".npy") for entry in archive.namelist()}
@@ -182,8 +229,15 @@ def _read(path: Path) -> Dataset:
         return Dataset(*(archive[part] for part in parts))
 
 
-def _shipped(loader: Callable[..., Any]) -> Callable[[], Dataset]:
-    return lambda: Dataset(*loader(return_X_y=True))
+class Source(NamedTuple):
+    """Where a set comes from that is in no file of the folder."""
+
+    load: Callable[[], Dataset]
+    is_shipped: bool = False  # with scikit-learn; others it downloads
+
+
+def _shipped(loader: Callable[..., Any]) -> Source:
+    return Source(lambda: Dataset(*loader(return_X_y=True)), is_shipped=True)
 
 
 def _covtype() -> Dataset:
@@ -201,7 +255,7 @@ def _cadata() -> Dataset:
     return Dataset(np.stack(columns, axis=1).astype(np.float32), (y * 1e5).astype(np.float32))
 
 
-def _openml(name: str, split: int | None = None) -> Callable[[], Dataset]:
+def _openml(name: str, split: int | None = None) -> Source:
     """A set of classes from OpenML; the rows from ``split`` on are the test part."""
 
     def source() -> Dataset:
@@ -214,7 +268,7 @@ def _openml(name: str, split: int | None = None) -> Callable[[], Dataset]:
             Dataset(X, y) if split is None else Dataset(X[:split], y[:split], X[split:], y[split:])
         )
 
-    return source
+    return Source(source)
 
 
 def _narrow(x: np.ndarray, dtype: Any) -> np.ndarray:
@@ -225,15 +279,15 @@ def _narrow(x: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 # None: there is no public source that could be relied on to give the same rows.
-_SOURCES: dict[str, Callable[[], Dataset] | None] = {
+_SOURCES: dict[str, Source | None] = {
     "a9a": None,
     "abalone": None,
     "avila": None,
     "banknote": None,
     "breast_cancer": _shipped(public.load_breast_cancer),
-    "cadata": _cadata,
+    "cadata": Source(_cadata),
     "cod_rna": None,
-    "covtype": _covtype,
+    "covtype": Source(_covtype),
     "cpusmall": None,
     "diabetes": _shipped(public.load_diabetes),
     "digits": _shipped(public.load_digits),

@@ -244,21 +244,29 @@ def open_rows(
     (['x', 'y'], array([3, 8, 9]), ['x', 'y'])
     """
     files = [_files.open_file(one, header) for one in _files.find(path)]
+    targets = [] if target is None else _chosen(files[0], target, "target")
+    rows = rows_of(files, targets, columns, drop, dtype)
+    if target is None:
+        return rows
+    return rows, np.concatenate([file.column(targets[0]) for file in files])
+
+
+def rows_of(
+    files: list[RowFile], targets: Any = (), columns: Any = None, drop: Any = (), dtype: Any = None
+) -> FileRows:
+    """The rows of files that are open already; see :func:`open_rows`."""
     first = files[0]
-    targets = [] if target is None else _chosen(first, target, "target")
     dropped = {*_chosen(first, drop, "drop"), *targets}
     if columns is None:
         names = [name for name in first.names if name not in {*first.left_out, *dropped}]
     else:
         names = [name for name in _chosen(first, columns, "columns") if name not in dropped]
     for file in files:
-        _check_columns(file, first, names, targets)
+        _check_columns(file, first, names, list(targets))
     rows = FileRows(files, names, _working_dtype(dtype, files, names))
     if rows.shape[0] == 0:
         raise ValueError(f"{_said(first)} has no rows.")
-    if target is None:
-        return rows
-    return rows, np.concatenate([file.column(targets[0]) for file in files])
+    return rows
 
 
 def _chosen(file: RowFile, given: Any, option: str) -> list[str]:

@@ -1,0 +1,120 @@
+"""The table that DATA stands for, and its rows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gramian import _arrays
+from gramian.command._errors import UsageError
+from gramian.command._screen import Screen
+from gramian.rows import ArrayRows, Rows
+from gramian.tables import Preparation, Table, open_table
+from gramian.tables.sources import ENDINGS
+
+STDIN = "-"
+
+
+@contextmanager
+def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
+    """The table, while it is worked on; standard input lies in a file meanwhile."""
+    options: dict[str, Any] = {"format": args.format, "header": args.header, "like": like}
+    if args.data != STDIN:
+        yield open_table(args.data, **options)
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("There is no data on standard input: pipe some, or give a file.")
+    with tempfile.NamedTemporaryFile(prefix="gramian-") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        if file.tell() == 0:
+            raise UsageError("Standard input is empty.")
+        try:
+            table = open_table(file.name, **options)
+            table.said = "standard input"
+            yield table
+        except (ValueError, OSError) as error:  # which know the file only
+            said = str(error).replace(f"The file {file.name!r}", "Standard input")
+            raise UsageError(said.replace(repr(file.name), "standard input")) from error
+
+
+def stem(data: str) -> str:
+    """What results of this data are called after."""
+    if data == STDIN:
+        return "stdin"
+    if not Path(data).exists():  # a data set, or its test part
+        return Path(data).name.replace(":", "-")
+    name = Path(data).name or Path(data).resolve().name
+    ending = next((e for e in ENDINGS if name.lower().endswith(e) and len(name) > len(e)), "")
+    return name[: len(name) - len(ending)]
+
+
+class Training(NamedTuple):
+    """What is to be learned from."""
+
+    table: Table
+    preparation: Preparation
+    rows: Rows
+
+
+@contextmanager
+def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
+    """DATA, opened, prepared as the options say, and shown."""
+    device = getattr(args, "device", "cpu")
+    check_device(device)
+    with opened(args) as table:
+        preparation = prepared(table, args, target)
+        raw = preparation.raw(table)
+        preparation.learn_scale(raw)
+        show(screen, table, preparation)
+        rows = on_device(preparation.rows(raw), device)
+        yield Training(table, preparation, rows)
+
+
+def prepared(table: Table, args: Namespace, target: str | None = None) -> Preparation:
+    return Preparation(
+        table, target=target, exclude=args.exclude, one_hot=args.one_hot, scale=args.scale
+    )
+
+
+def show(screen: Screen, table: Table, preparation: Preparation) -> None:
+    used = len(preparation.columns)
+    left_out = [name for name in table.names if name not in preparation.names]
+    said = f"{table.n_rows:,} rows, {used:,} columns of {table.said}"
+    if left_out:
+        named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
+        said += f" (without {', '.join(named)})"
+    screen.line("data", said)
+
+
+def check_device(device: str) -> None:
+    """That it can be computed on, before anything is read."""
+    if device == "cpu":
+        return
+    if device.partition(":")[0] != "cuda":
+        raise UsageError(
+            f"--device must be cpu or cuda, or one of several as cuda:1; got {device}."
+        )
+    try:
+        import torch
+    except ImportError as error:
+        raise UsageError(f"--device {device} needs torch: pip install 'gramian[gpu]'.") from error
+    if not torch.cuda.is_available():
+        raise UsageError(f"--device {device}: torch finds no CUDA device here. Use --device cpu.")
+
+
+def on_device(rows: Rows, device: str) -> Rows:
+    """Rows where they are to be computed with: as they are, or in torch's memory."""
+    return rows if device == "cpu" else in_torch(rows, device)
+
+
+def in_torch(rows: Rows, device: str) -> Rows:
+    import torch
+
+    return ArrayRows(torch.asarray(_arrays.dense(rows.collect()), device=device))

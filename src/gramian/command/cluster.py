@@ -1,0 +1,55 @@
+"""``gramian cluster``: kernel k-means."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.command import _arguments, _estimators, _reading, _signatures
+from gramian.command._results import Outputs, columns_of, writer
+from gramian.command._screen import Screen
+from gramian.learners import KernelKMeans
+from gramian.tables import Table, TableModel
+
+
+def add_options(parser: _arguments.Parser) -> None:
+    _arguments.add_data(parser)
+    found = _signatures.parameters(KernelKMeans, skip=_signatures.ELSEWHERE)
+    _signatures.add_options(parser, "clusters", found)
+    _arguments.add_kernel(parser)
+    _arguments.add_preparation(parser, "known classes: left out, and compared with the clusters")
+    _arguments.add_output(parser, ".labels.csv")
+    _arguments.add_run(parser, device=True)
+
+
+def run(args: Namespace, screen: Screen) -> None:
+    model = _estimators.estimator(args, KernelKMeans)
+    outputs = Outputs(args, "labels.csv")
+    with _reading.training(args, screen, args.target) as (table, preparation, rows):
+        with screen.timed():
+            model.fit(rows)
+        _estimators.show(screen, model, rows)
+        labels = np.asarray(_arrays.to_numpy(model.labels_))
+        sizes = np.bincount(labels, minlength=model.n_clusters)
+        screen.line("clusters", ", ".join(f"{i}: {size:,}" for i, size in enumerate(sizes)))
+        _compare(screen, table, preparation.target, labels)
+        outputs.write(writer(columns_of(model, labels)), TableModel(model, preparation))
+    outputs.show(screen, "labels")
+
+
+def _compare(screen: Screen, table: Table, target: str | None, labels: np.ndarray) -> None:
+    """How far the clusters are the known classes, where there are any."""
+    known = table.target if target is None else table.column(target)
+    if known is None or screen.quiet or len(np.unique(known)) > len(labels) // 2:
+        return  # none, or numbers that are no classes
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    classes = np.unique(known, return_inverse=True)[1]
+    rand, information = (
+        score(classes, labels) for score in (adjusted_rand_score, normalized_mutual_info_score)
+    )
+    named = "its classes" if target is None else target
+    said = f"adjusted Rand index {rand:.3f}, mutual information {information:.3f}"
+    screen.line("agreement", f"with {named}: {said}")

@@ -1,0 +1,25 @@
+"""``gramian datasets``: the data sets that have names."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gramian import datasets
+from gramian.command import _arguments
+from gramian.command._screen import Screen, visible
+
+
+def add_options(parser: _arguments.Parser) -> None:
+    _arguments.add_quiet(parser)
+
+
+def run(args: Namespace, screen: Screen) -> None:
+    table = screen.table("name", ">rows", ">columns", ">test rows", "from")
+    for one in datasets.listing():
+        rows, columns = ("?", "?") if one.shape is None else (f"{size:,}" for size in one.shape[:2])
+        test = "" if one.test_rows is None else f"{one.test_rows:,}"
+        table.add_row(visible(one.name), rows, columns, test, visible(one.place))
+    screen.console.print(table)
+    screen.line(
+        "NAME.npz", f"in the folder that the variable {datasets.FOLDER} names is the set NAME"
+    )

@@ -1,0 +1,136 @@
+"""``gramian ridge``: kernel ridge regression, or classification."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.command import _arguments, _estimators, _reading, _signatures
+from gramian.command._errors import UsageError
+from gramian.command._results import Outputs, columns_of, writer
+from gramian.command._screen import Screen
+from gramian.learners import KernelRidge, KernelRidgeClassifier
+from gramian.tables import Table, TableModel
+
+MOST_CLASSES = 20  # whole numbers of more different values are taken for measurements
+
+
+def add_options(parser: _arguments.Parser) -> None:
+    _arguments.add_data(parser)
+    both = KernelRidge, KernelRidgeClassifier
+    found = _signatures.parameters(*both, skip=_signatures.ELSEWHERE)
+    _signatures.add_options(parser, "ridge", found)
+    _arguments.add_kernel(parser)
+    _arguments.add_preparation(parser, "the column to be predicted, by name or number from 0")
+    group = parser.add_argument_group("target")
+    group.add_argument(
+        "--task",
+        choices=["auto", "regress", "classify"],
+        default="auto",
+        help=f"by default text, and whole numbers of at most {MOST_CLASSES} different values, are "
+        "classes",
+    )
+    group.add_argument(
+        "--holdout",
+        type=_fraction,
+        default=0.2,
+        metavar="PART",
+        help="the part of the rows, drawn at random, that the model is not fitted to but scored "
+        "on; 0 fits it to all. Default: 0.2",
+    )
+    _arguments.add_output(parser, ".predictions.csv")
+    _arguments.add_run(parser, device=True)
+
+
+def _fraction(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise ArgumentTypeError(f"expected a number from 0 up to 1; got {text!r}")
+    return value
+
+
+def run(args: Namespace, screen: Screen) -> None:
+    outputs = Outputs(args, "predictions.csv")
+    _reading.check_device(args.device)
+    with _reading.opened(args) as table:
+        y = target_of(table, args)
+        classes = is_classes(y) if args.task == "auto" else args.task == "classify"
+        if not classes and y.dtype.kind not in "biuf":
+            raise UsageError("The target holds text: only --task classify takes it.")
+        model = _estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
+        preparation = _reading.prepared(table, args, args.target)
+        raw = preparation.raw(table)
+        held_out = _drawn(table.n_rows, args.holdout, args.seed)
+        train = np.flatnonzero(~held_out)
+        preparation.learn_scale(raw.choose(train) if held_out.any() else raw)
+        _reading.show(screen, table, preparation)
+        screen.line("target", _about(y, classes, args.target or "its own"))
+        rows = _reading.on_device(preparation.rows(raw), args.device)
+        fitted_to = rows.choose(train).persist() if held_out.any() else rows
+        with screen.timed():
+            model.fit(fitted_to, y[train])
+        _estimators.show(screen, model, fitted_to)
+        if model.path_ is not None:
+            screen.line("alpha", f"{model.alpha_:.4g}, chosen")
+        predicted = np.asarray(_arrays.to_numpy(model.predict(rows)))
+        columns = columns_of(model, predicted)
+        if held_out.any():
+            columns["held_out"] = held_out
+            where = f"{held_out.sum():,} rows held out"
+            score(screen, y[held_out], predicted[held_out], where, classes)
+        outputs.write(writer(columns), TableModel(model, preparation))
+    outputs.show(screen, "output")
+
+
+def target_of(table: Table, args: Namespace) -> np.ndarray:
+    """The column that was asked for, or the target that the data comes with."""
+    if args.target is not None:
+        return table.column(table.find(args.target))
+    if table.target is None:
+        raise UsageError(
+            f"{table.said} has no target of its own: --target COLUMN names the column to predict."
+        )
+    return table.target
+
+
+def is_classes(y: np.ndarray) -> bool:
+    if y.dtype.kind not in "iuf":
+        return True
+    values = np.unique(y)
+    return len(values) <= MOST_CLASSES and bool((values == np.floor(values)).all())
+
+
+def _about(y: np.ndarray, classes: bool, name: str) -> str:
+    if classes:
+        other = " (--task regress takes them as numbers)" if y.dtype.kind in "iuf" else ""
+        return f"{name}: {len(np.unique(y)):,} classes{other}"
+    low, high = (f"{float(end):.4g}" for end in (y.min(), y.max()))
+    return f"{name}: numbers from {low} to {high}"
+
+
+def _drawn(n: int, part: float, seed: int) -> np.ndarray:
+    """Which rows are held out."""
+    held_out = np.zeros(n, dtype=bool)
+    count = min(round(part * n), n - 2)
+    if count > 0:
+        held_out[np.random.default_rng(seed).choice(n, size=count, replace=False)] = True
+    return held_out
+
+
+def score(screen: Screen, y: Any, predicted: Any, where: str, classes: bool) -> None:
+    """How good predictions are."""
+    if classes:
+        right = float(np.mean(np.asarray(y == predicted)))
+        screen.line("score", f"{right:.1%} of {where} are right")
+        return
+    missed = np.asarray(y, dtype=float) - predicted
+    spread = float(np.var(np.asarray(y, dtype=float)))
+    explained = f"R² {1 - float(np.mean(missed**2)) / spread:.4f}, " if spread > 0 else ""
+    root = float(np.sqrt(np.mean(missed**2)))
+    screen.line("score", f"{explained}root mean squared error {root:.4g}, on {where}")

@@ -1,0 +1,59 @@
+"""TableModel: a fitted estimator and the preparation of its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays
+from gramian.rows import Rows
+from gramian.tables.preparation import Preparation
+from gramian.tables.sources import Table, open_table
+
+__all__ = ["TableModel"]
+
+
+class TableModel:
+    """A fitted estimator that takes tables as they are: files, folders, named data sets.
+
+    The command ``gramian`` writes these with ``--model``, and :func:`gramian.load` reads them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted on prepared rows.
+    preparation : Preparation
+
+    Examples
+    --------
+    >>> from gramian import KernelKMeans
+    >>> from gramian.tables import Preparation, TableModel, open_table
+    >>> table = open_table("iris")
+    >>> preparation = Preparation(table)
+    >>> rows = preparation.rows(preparation.raw(table))
+    >>> model = TableModel(KernelKMeans(3, random_state=0).fit(rows), preparation)
+    >>> model.predict("iris").shape
+    (150,)
+    """
+
+    def __init__(self, estimator: Any, preparation: Preparation) -> None:
+        self.estimator = estimator
+        self.preparation = preparation
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.estimator!r})"
+
+    def rows(self, source: Any) -> Rows:
+        """The rows of a table, as the estimator was fitted on."""
+        if not isinstance(source, Table):
+            source = open_table(source, like=self.preparation.names)
+        return self.preparation.rows(self.preparation.raw(source))
+
+    def predict(self, source: Any) -> np.ndarray:
+        """What the estimator predicts for each row of a table."""
+        return np.asarray(_arrays.to_numpy(self.estimator.predict(self.rows(source))))
+
+    def transform(self, source: Any) -> np.ndarray:
+        """What the estimator makes of each row of a table."""
+        return np.asarray(_arrays.to_numpy(self.estimator.transform(self.rows(source))))

@@ -155,3 +155,18 @@ class TestUsedByTheLibrary:
         assert passes
         plain = model.fit(X, sample_weight=weights)
         np.testing.assert_array_equal(found, plain.labels_)
+
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_kernel_ridge_without_kernel_values(self, weighted, rng):
+        X = rows(rng, 900, 4)
+        y = np.sin(X[:, 0]) + X[:, 1] ** 2
+        weights = 0.5 + rng.random(900) if weighted else None
+        kernel = gramian.Nystroem(RBF(0.2), 40, random_state=0)
+        model = gramian.KernelRidge(
+            1.0, kernel=kernel, solver="iterative", tol=1e-6, random_state=0
+        )
+        plain = model.fit(X, y, sample_weight=weights).predict(X)
+        self.calls.clear()
+        fitted = model.fit(torch.as_tensor(X), torch.as_tensor(y), sample_weight=weights)
+        assert len(self.calls) > model.n_iter_
+        np.testing.assert_allclose(fitted.predict(torch.as_tensor(X)), plain, atol=2e-3)

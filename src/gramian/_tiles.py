@@ -99,7 +99,7 @@ def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
     return _tiled_product(kernel, rows, columns, V)
 
 
-def fused_kernel(kernel: Kernel, points: Rows, targets: int) -> FusedKernel | None:
+def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel | None:
     """Products with the kernel's values by programs of a GPU, where there are such."""
     example = points.example()
     if points.are_objects or example.dtype != points.xp.float32 or not _arrays.runs_triton(example):

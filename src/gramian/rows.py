@@ -340,6 +340,10 @@ class FeatureRows(Rows):
     product : tuple of Rows and array, optional
         Where the features are the product C P of other rows, such as kernel values, with a matrix:
         these two. Who needs Z W for few columns W then has C (P W) for far less work.
+    fused : object, optional
+        What multiplies with the features of a block without making them, where there is such a
+        thing: ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``, both of which
+        give None where it cannot.
     """
 
     def __init__(
@@ -352,9 +356,11 @@ class FeatureRows(Rows):
         work_bytes: int = 0,
         serial: bool = False,
         product: tuple[Rows, Array] | None = None,
+        fused: Any = None,
     ) -> None:
         self.rows = rows
         self.features = features
+        self.fused = fused
         self.product = product
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
@@ -434,6 +440,7 @@ class FeatureRows(Rows):
             work_bytes=self.work_bytes,
             serial=self.serial,
             product=product,
+            fused=self.fused,
         )
 
     def persist(self) -> Rows:

@@ -78,6 +78,7 @@ class ProjectedKernel:
         points = self.points if in_order else _arrays.take_rows(self.points, order)
         P = self.projection if in_order else _arrays.take_rows(self.projection, order)
         self.steps = P  # P for the points in use, in the order of ``values``
+        self._used = points
         self._tiles = []
         for start, stop in even_spans(0, len(order), _tiles.TILE_COLUMNS):
             tile = self.kernel.against(_arrays.span(points, start, stop))
@@ -92,7 +93,9 @@ class ProjectedKernel:
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; they are made anew.
         return {
-            name: value for name, value in vars(self).items() if name not in ("_tiles", "steps")
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_tiles", "steps", "_used")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -124,6 +127,10 @@ class ProjectedKernel:
                 target[...] = result
             start += size
         return out
+
+    def fused(self) -> Any:
+        """Products with ``values`` by programs of a GPU, where there are such; else None."""
+        return _tiles.fused_kernel(self.kernel, ArrayRows(self._used))
 
     def features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, width)."""

@@ -176,7 +176,9 @@ class Nystroem(Approximation):
     def _product(self, rows: Rows) -> tuple[Rows, Array]:
         z, dtype = self._projected, self._feature_dtype(rows)
         width = int(z.steps.shape[0])
-        values = FeatureRows(rows, z.values, width, dtype, serial=self.kernel_.serial)
+        fused = z.fused() if rows.dtype == dtype else None
+        serial = self.kernel_.serial
+        values = FeatureRows(rows, z.values, width, dtype, serial=serial, fused=fused)
         return values, z.steps
 
     def on_landmarks(self, coordinates: Array) -> Array:

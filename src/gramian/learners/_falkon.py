@@ -82,38 +82,85 @@ def streamed_iteration(system: System, *, precise: bool) -> Solution:
     return solution._replace(coefficients=_arrays.like(solution.coefficients, system.Y))
 
 
+class _Values:
+    """A block of C: kernel values."""
+
+    def __init__(self, c: Array) -> None:
+        self.c = c
+
+    def times(self, U: Array) -> Array:
+        return self.c @ U
+
+    def transposed_times(self, W: Array) -> Array:
+        return _arrays.namespace(self.c).matrix_transpose(self.c) @ W
+
+
+class _FusedValues:
+    """The same, known by its rows x alone: a GPU multiplies with values that it does not store.
+
+    They are made after all where these need float64.
+    """
+
+    def __init__(self, source: FeatureRows, x: Array) -> None:
+        self.source, self.x = source, x
+
+    def times(self, U: Array) -> Array:
+        product = self.source.fused.times(self.x, U)
+        return _Values(self.source.features(self.x)).times(U) if product is None else product
+
+    def transposed_times(self, W: Array) -> Array:
+        product = self.source.fused.transposed_times(self.x, W)
+        if product is None:
+            return _Values(self.source.features(self.x)).transposed_times(W)
+        return product
+
+
 class _Products:
     """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
 
     def __init__(self, system: System, precise: bool) -> None:
         factors: Factors = system.matrix
         rows, self._P = factors.unprojected()
-        self._C = rows.persist()
         self.dtype = factors.xp.float64 if precise else factors.dtype
+        source: Any = rows.parts[0]
+        self._fused = None if precise or getattr(source, "fused", None) is None else source
+        self._C = rows if self._fused is not None else rows.persist()
         given = (system.weights, system.held_out)
         self._weights = [factors.arrange(w)[:, None] for w in given if w is not None]
 
     def with_targets(self, Y: Array) -> list[np.ndarray]:
-        return self._sum(lambda c, y: y, self._C.arrange(Y))
+        return self._sum(lambda values, y: y, self._C.arrange(Y))
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
         U = _arrays.like(V, self._C.parts[0].example(), self._C.xp.float64)
         U = _arrays.astype(U if self._P is None else self._P @ U, self.dtype)
-        return self._sum(lambda c: c @ U)
+        return self._sum(lambda values: values.times(U))
 
     def _sum(self, function: Callable[..., Array], *targets: Array) -> list[np.ndarray]:
         xp, P = self._C.xp, self._P
 
-        def part(c: Array, *aligned: Array) -> Array:
-            c = _arrays.astype(c, self.dtype)
-            values = _arrays.astype(function(c, *aligned[: len(targets)]), self.dtype)
-            weighted = [values * _arrays.astype(w, self.dtype) for w in aligned[len(targets) :]]
-            return xp.matrix_transpose(c) @ (xp.concat(weighted, axis=1) if weighted else values)
+        def part(values: Any, *aligned: Array) -> Array:
+            product = _arrays.astype(function(values, *aligned[: len(targets)]), self.dtype)
+            weighted = [product * _arrays.astype(w, self.dtype) for w in aligned[len(targets) :]]
+            return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
 
-        spare = 0 if self.dtype == self._C.dtype else 8 * self._C.rank  # C in float64
-        (total,) = self._C.sum(lambda _: part, *targets, *self._weights, row_bytes=spare)
+        total = self._walk(part, *targets, *self._weights)
         total = total if P is None else xp.matrix_transpose(P) @ total
         return np.split(_arrays.to_numpy(total), max(len(self._weights), 1), axis=1)
+
+    def _walk(self, part: Callable[..., Array], *aligned: Array) -> Array:
+        source = self._fused
+        if source is not None:
+            return source.rows.sum(
+                lambda x, *a: part(_FusedValues(source, x), *a), *aligned, label="ridge"
+            )
+
+        def dense(c: Array, *a: Array) -> Array:
+            return part(_Values(_arrays.astype(c, self.dtype)), *a)
+
+        spare = 0 if self.dtype == self._C.dtype else 8 * self._C.rank  # C in float64
+        (total,) = self._C.sum(lambda _: dense, *aligned, row_bytes=spare)
+        return total
 
 
 class _HeldOut:

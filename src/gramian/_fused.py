@@ -24,7 +24,7 @@ from gramian.kernels._pairings import Form
 
 __all__ = ["FusedKernel", "nearest_centre"]
 
-WIDEST = 256  # columns of rows up to which nothing is gained by storing kernel values
+WIDEST = 512  # columns of rows up to which nothing is gained by storing kernel values
 MOST_TARGETS = 256  # columns of V: beyond, tiles are computed too many times
 MOST_CENTRES = 64
 NEAREST: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
@@ -226,6 +226,9 @@ def _tile(d: int, t: int, by_columns: bool) -> dict[str, Any]:
     tile = {"COLUMNS": columns, "TARGETS": targets, "WHOLE": not by_columns and d <= 64}
     if targets > 64:
         return {**tile, "ROWS": 128, "POINTS": 64, "num_warps": 8, "num_stages": 2}
+    if d > 64 and _precision() == "tf32":
+        tile["COLUMNS"] = 32
+        return {**tile, "ROWS": 128, "POINTS": 64, "num_warps": 8, "num_stages": 3}
     if d > 64:
         return {**tile, "ROWS": 128, "POINTS": 128, "num_warps": 8, "num_stages": 2}
     return {**tile, "ROWS": 128, "POINTS": 32, "num_warps": 4, "num_stages": 3}

@@ -25,7 +25,8 @@ LAYERS = [
     ["samplers", "_linalg", "_estimators", "core"],
     ["factors"],
     ["approximations"],
-    ["error", "learners", "theory", "diagnostics"],
+    ["error", "learners", "theory", "diagnostics", "report"],
+    ["comparison"],
     ["datasets", "deformations"],
     ["tables"],
     ["_states", "models"],
@@ -90,6 +91,7 @@ def test_every_export_has_a_runnable_example():
 
 def test_importing_loads_no_optional_part():
     parts = "torch", "numba", "dask", "polars", "matplotlib", "array_api_strict"
+    parts += ("gramian.report.page",)
     parts += ("gramian._arrow_files",)  # the only one that imports pyarrow; pandas does so too
     code = f"import sys, gramian; print([m for m in {parts} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,6 +14,7 @@ from gramian.approximations import (
     RandomMaclaurin,
     TensorSketch,
 )
+from gramian.comparison import Comparison, compare
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
 from gramian.factors import Factors
@@ -94,6 +95,7 @@ __all__ = [
     "Cauchy",
     "Chi2",
     "ColumnNorm",
+    "Comparison",
     "Cosine",
     "Diagonal",
     "ErrorEstimate",
@@ -145,6 +147,7 @@ __all__ = [
     "as_kernel",
     "as_rows",
     "as_sampler",
+    "compare",
     "config_context",
     "get_config",
     "kernel_names",

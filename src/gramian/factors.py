@@ -94,6 +94,11 @@ class Factors:
         small = [kept.nbytes for kept in (self.core, self.order) if kept is not None]
         return numbers * _arrays.itemsize(self.dtype) + sum(small)
 
+    @property
+    def evaluations(self) -> int:
+        """The kernel values that one walk over Z computes: none where it is kept."""
+        return sum(part.evaluations for part in self.parts)
+
     def persist(self) -> Factors:
         """These factors with Z kept in memory, if that fits the budget."""
         if self.nbytes > _settings.memory_budget() // 2:

@@ -56,6 +56,11 @@ class Rows(ABC):
         """Whether each row is a Python object, such as a string, that only a function can read."""
         return False
 
+    @property
+    def evaluations(self) -> int:
+        """The kernel values that one walk over the rows computes: none where they are kept."""
+        return 0
+
     @abstractmethod
     def take(self, indices: Any) -> Array:
         """The rows with these numbers, as one array in memory."""
@@ -337,6 +342,8 @@ class FeatureRows(Rows):
         What ``features`` works on for each row beside the block and its result.
     serial : bool
         Whether ``features`` must not be called from two threads at once.
+    row_evaluations : int
+        Kernel values that the features of one row take.
     product : tuple of Rows and array, optional
         Where the features are the product C P of other rows, such as kernel values, with a matrix:
         these two. Who needs Z W for few columns W then has C (P W) for far less work.
@@ -355,6 +362,7 @@ class FeatureRows(Rows):
         *,
         work_bytes: int = 0,
         serial: bool = False,
+        row_evaluations: int = 0,
         product: tuple[Rows, Array] | None = None,
         fused: Any = None,
     ) -> None:
@@ -367,7 +375,12 @@ class FeatureRows(Rows):
         self.xp = rows.xp
         self.work_bytes = work_bytes
         self.serial = serial
+        self.row_evaluations = row_evaluations
         self._row_bytes = work_bytes + width * _arrays.itemsize(dtype)
+
+    @property
+    def evaluations(self) -> int:
+        return self.shape[0] * self.row_evaluations
 
     def take(self, indices: Any) -> Array:
         if len(indices) == 0:  # kernels have no largest distance to look at
@@ -439,6 +452,7 @@ class FeatureRows(Rows):
             self.dtype,
             work_bytes=self.work_bytes,
             serial=self.serial,
+            row_evaluations=self.row_evaluations,
             product=product,
             fused=self.fused,
         )

@@ -54,6 +54,7 @@ def find_basis(
     cutoff = max(count * np.finfo(float).eps, _arrays.eps(gram.dtype))
     root = inverse_root(_tiles.dense(kernel, ArrayRows(M)), cutoff, gram)
     features = _tiles.dense(kernel, ArrayRows(V), ArrayRows(M)) @ root
+    gram.evaluations += M.shape[0] * (M.shape[0] + V.shape[0])
     left, values, right = scipy.linalg.svd(features, full_matrices=False, check_finite=False)
     kept = min(rank, int(np.count_nonzero(values > np.sqrt(cutoff) * values[0])))
     projection = root @ right[:kept].T

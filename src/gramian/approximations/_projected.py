@@ -108,6 +108,11 @@ class ProjectedKernel:
         return int(self.projection.shape[1])
 
     @property
+    def points_used(self) -> int:
+        """The kernel values that the features of one row take."""
+        return int(self.steps.shape[0])
+
+    @property
     def work_bytes(self) -> int:
         """What ``features`` works on for each row, beside the block and its result."""
         columns = min(self.points.shape[0], _tiles.TILE_COLUMNS)
@@ -117,7 +122,7 @@ class ProjectedKernel:
         """The kernel values alone: features are their product with ``steps``."""
         dtype = self.projection.dtype
         if out is None:
-            out = _arrays.empty((x.shape[0], self.steps.shape[0]), self.projection, dtype)
+            out = _arrays.empty((x.shape[0], self.points_used), self.projection, dtype)
         x = _arrays.astype(x, dtype)
         start = 0
         for size, tile, _ in self._tiles:

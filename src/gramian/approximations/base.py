@@ -35,13 +35,15 @@ class Approximation(
 
     A subclass has the parameters ``kernel`` and ``random_state`` and implements ``_fit``, which
     learns the map from the rows and returns the number of features, and ``_features``; or, where
-    there is more to K̃ than features, ``factor_rows``.
+    there is more to K̃ than features, ``factor_rows``. After the fit, ``evaluations_`` is the number
+    of kernel values that it took.
     """
 
     kernel: Any
     random_state: Any
     kernel_: Kernel
     n_components_: int
+    evaluations_: int
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
     unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
 
@@ -60,6 +62,10 @@ class Approximation(
 
     def _work_bytes(self) -> int:
         """What ``_features`` works on for each row, beside the block and its result."""
+        return 0
+
+    def _row_evaluations(self) -> int:
+        """The kernel values that the features of one row take."""
         return 0
 
     def _product(self, rows: Rows) -> tuple[Rows, Array] | None:
@@ -88,7 +94,9 @@ class Approximation(
         self._on_objects = rows.are_objects
         if not rows.are_objects:
             self.n_features_in_ = rows.shape[1]
-        self.n_components_ = self._n_features_out = self._fit(Gram(kernel, rows), rng, y)
+        gram = Gram(kernel, rows)
+        self.n_components_ = self._n_features_out = self._fit(gram, rng, y)
+        self.evaluations_ = gram.evaluations
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self
 
@@ -122,6 +130,7 @@ class Approximation(
                 self._feature_dtype(rows),
                 work_bytes=self._work_bytes(),
                 serial=self.kernel_.serial,
+                row_evaluations=self._row_evaluations(),
                 product=self._product(rows),
             )
         )

@@ -176,6 +176,7 @@ class _Blocks(Approximation):
                 self._feature_dtype(rows),
                 work_bytes=basis.map.work_bytes,
                 serial=self.kernel_.serial,
+                row_evaluations=basis.map.points_used,
             )
             for basis, numbers in zip(self._bases, np.split(order, edges[:-1]), strict=True)
         ]

@@ -141,6 +141,9 @@ class KernelJL(Approximation):
     def _work_bytes(self) -> int:
         return self._projected.work_bytes
 
+    def _row_evaluations(self) -> int:
+        return self._projected.points_used
+
     @property
     def exact_kernel_(self) -> Kernel:
         """k(x)ᵀ K² k(y) / s³ of the subsample, in float64: s features for each row in place of r.

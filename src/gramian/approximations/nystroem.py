@@ -173,12 +173,21 @@ class Nystroem(Approximation):
     def _work_bytes(self) -> int:
         return self._projected.work_bytes
 
+    def _row_evaluations(self) -> int:
+        return self._projected.points_used
+
     def _product(self, rows: Rows) -> tuple[Rows, Array]:
         z, dtype = self._projected, self._feature_dtype(rows)
-        width = int(z.steps.shape[0])
-        fused = z.fused() if rows.dtype == dtype else None
-        serial = self.kernel_.serial
-        values = FeatureRows(rows, z.values, width, dtype, serial=serial, fused=fused)
+        count = z.points_used
+        values = FeatureRows(
+            rows,
+            z.values,
+            count,
+            dtype,
+            serial=self.kernel_.serial,
+            row_evaluations=count,
+            fused=z.fused() if rows.dtype == dtype else None,
+        )
         return values, z.steps
 
     def on_landmarks(self, coordinates: Array) -> Array:

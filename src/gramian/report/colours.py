@@ -1,0 +1,50 @@
+"""One colour and one shape for each approximation, the same in every picture.
+
+The colours are told apart by people who do not see red, green or blue, and stand out from a white
+and from a dark page; tests measure both. The shapes say the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    light: str
+    dark: str
+    marker: str  # matplotlib's letter for the shape
+    shape: str  # the same as an SVG path around (0, 0)
+
+
+_CIRCLE = "M-4.2,0a4.2,4.2 0 1,0 8.4,0a4.2,4.2 0 1,0 -8.4,0z"
+_SQUARE = "M-3.8,-3.8h7.6v7.6h-7.6z"
+_UP = "M0,-5L4.8,3.6H-4.8z"
+_DIAMOND = "M0,-5.4L5.4,0L0,5.4L-5.4,0z"
+_DOWN = "M0,5L4.8,-3.6H-4.8z"
+_PLUS = "M-1.7,-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z"
+_LEFT = "M-5,0L3.6,-4.8V4.8z"
+_RIGHT = "M5,0L-3.6,-4.8V4.8z"
+_HEXAGON = "M0,-5L4.3,-2.5V2.5L0,5L-4.3,2.5V-2.5z"
+
+LOOKS = {
+    "Nyström uniform": Look("#2a8bd2", "#63c3fc", "o", _CIRCLE),
+    "Nyström k-means": Look("#a93608", "#f2702c", "s", _SQUARE),
+    "Nyström RPCholesky": Look("#00705a", "#1fa678", "^", _UP),
+    "MEKA": Look("#93339c", "#e07fd6", "D", _DIAMOND),
+    "BKA": Look("#b08400", "#f2d544", "v", _DOWN),
+    "Random Fourier": Look("#3b3f46", "#d9dce1", "P", _PLUS),
+    "TensorSketch": Look("#4b2ca8", "#8f79ff", "<", _LEFT),
+    "CRAFT": Look("#dd5a7a", "#fa9fb0", ">", _RIGHT),
+    "Random Maclaurin": Look("#5b991c", "#b2ec7a", "h", _HEXAGON),
+}
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """Of each name its own; other names take what is left, and in the end begin anew."""
+    wanted = list(dict.fromkeys(names))
+    free = [look for name, look in LOOKS.items() if name not in wanted]
+    every = free or list(LOOKS.values())
+    others = [name for name in wanted if name not in LOOKS]
+    given = {name: every[i % len(every)] for i, name in enumerate(others)}
+    return {name: LOOKS.get(name) or given[name] for name in wanted}

@@ -12,7 +12,8 @@ $(READY): pyproject.toml
 	touch $@
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	@mkdir -p out
+	$(BIN)/gramian compare digits --output out/digits.report.html --force
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -812,8 +812,6 @@ def test_without_rich(run, monkeypatch):
 
 def test_help(capsys):
     for arguments in ([], ["--help"], *([command, "--help"] for command in COMMANDS)):
-        if arguments[:1] == ["compare"] and not hasattr(gramian, "compare"):
-            continue
         assert main(arguments) == 0
         out = capsys.readouterr().out
         assert out.startswith("usage: gramian")
@@ -853,8 +851,6 @@ def test_examples_in_the_document(run, here):
     ]
     assert {line.split()[1] for line in lines} == set(COMMANDS) - {"datasets"}
     for line in lines:
-        if line.startswith("gramian compare") and not hasattr(gramian, "compare"):
-            continue
         force = [] if "--output" in line or "--force" in line else ["--force"]
         assert main([*shlex.split(line)[1:], *force, "--quiet"]) == 0, line
     (python,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
@@ -876,3 +872,23 @@ def test_tables_know_their_columns():
         table.find("9")
     with pytest.raises(ValueError, match="no columns of text"):
         table.entries("0", 10)
+
+
+class TestCompare:
+    def test_a_line_for_each_and_a_report(self, here, capsys):
+        name = "<script>alert(1)</script> [red]\n"
+        frame = pd.DataFrame(load_iris().data, columns=[name, "b", "c", "d"])
+        frame.assign(kind=load_iris().target).to_csv("x.csv", index=False)
+        arguments = ["compare", "x.csv", "--target", "kind", "--sizes", "5", "10"]
+        assert main([*arguments, "--approximation", "nystroem", "--approximation", "meka"]) == 0
+        out = capsys.readouterr().out
+        for shown in ("Nystr", "MEKA", "Exact", "advice", "KernelRidgeClassifier", "x.report.html"):
+            assert shown in out
+        page = (here / "x.report.html").read_text(encoding="utf-8")
+        assert "<script>alert" not in page and page.rstrip().endswith("</html>")
+
+    def test_wrong_uses(self, run, here):
+        assert_says(run("compare", "iris", "--sizes", "0", status=2), "size")
+        assert_says(run("compare", "iris", "-o", "report.csv", status=2), "html")
+        assert_says(run("compare", "iris", "--approximation", "nystrom", status=2), "nystroem")
+        assert list(here.iterdir()) == []

@@ -13,7 +13,7 @@ from gramian.command._screen import Screen, visible
 
 # What the command has other options for, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
-LINE = "{:<22}{:>8}{:>28}{:>10}{:>10}{:>14}{:>9}"
+LINE = "{:<20} {:>6} {:>30} {:>9} {:>9} {:>13} {:>8}"
 
 
 def add_options(parser: _arguments.Parser) -> None:
@@ -30,7 +30,7 @@ def add_options(parser: _arguments.Parser) -> None:
 
 
 def _compare() -> Any:
-    return gramian.compare  # type: ignore[attr-defined]
+    return gramian.compare
 
 
 def run(args: Namespace, screen: Screen) -> None:
@@ -55,14 +55,14 @@ def run(args: Namespace, screen: Screen) -> None:
             )
     comparison.report(outputs.path, title=_reading.stem(args.data))
     screen.line("advice", comparison.recommendation)
-    screen.console.print(comparison.code)
+    screen.console.print(comparison.code, soft_wrap=True)
     outputs.show(screen, "report")
 
 
 def _show(screen: Screen, result: Any) -> None:
     interval = f"{result.error:.3g} [{result.error_low:.3g}, {result.error_high:.3g}]"
     score = "" if result.score is None else f"{result.score:.4f}"
-    memory = _settings.format_bytes(result.nbytes)
+    memory = _settings.format_bytes(result.nbytes_all)
     values = f"{result.kernel_evaluations:,}"
     _line(
         screen, result.name, result.size, interval, f"{result.seconds:.3g}", memory, values, score

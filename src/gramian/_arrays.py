@@ -285,6 +285,8 @@ def row_norms(x: Array) -> Array:
     """The squared Euclidean norm of each row."""
     if issparse(x):
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
+    if array_api_compat.is_torch_array(x):  # whose vecdot stores the squares first
+        return namespace(x).linalg.vector_norm(x, axis=1) ** 2
     return namespace(x).vecdot(x, x)
 
 

@@ -204,9 +204,12 @@ def tall_matmul(a: Array, b: Array) -> Array:
     if is_foreign(a) or not 0 < slab < a.shape[0] or not a.flags.c_contiguous:
         return matmul(a, b)
     out = np.empty((a.shape[0], b.shape[1]), dtype=np.result_type(a, b))
-    whole = a.shape[0] // slab * slab
+    count = a.shape[0] // slab
+    whole = count * slab
     np.matmul(
-        a[:whole].reshape(-1, slab, a.shape[1]), b, out=out[:whole].reshape(-1, slab, b.shape[1])
+        a[:whole].reshape(count, slab, a.shape[1]),
+        b,
+        out=out[:whole].reshape(count, slab, b.shape[1]),
     )
     np.matmul(a[whole:], b, out=out[whole:])
     return out
@@ -320,6 +323,8 @@ def concat_rows(parts: list[Array]) -> Array:
 
 def sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
     """For each of k labels the weighted sum of its rows of x, in float64."""
+    if array_api_compat.is_torch_array(x):
+        return _torch_sum_by_label(x, labels, weights, k)
     if is_foreign(x):
         xp = namespace(x)
         members = astype(labels[:, None] == like(np.arange(k), labels), xp.float64)
@@ -333,6 +338,21 @@ def sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
         )
         total += members @ x[part]
     return total
+
+
+def _torch_sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
+    """Sums of 1,024 rows each in the dtype of x, and of those sums in float64."""
+    import torch
+
+    members = (labels[:, None] == torch.arange(k, device=x.device)) * weights[:, None].to(x.dtype)
+    step = 1024
+    whole = x.shape[0] // step * step
+    parts = torch.bmm(
+        members[:whole].reshape(-1, step, k).transpose(1, 2),
+        x[:whole].reshape(-1, step, x.shape[1]),
+    )
+    rest = members[whole:].T @ x[whole:]
+    return parts.sum(0, dtype=torch.float64) + rest.double()
 
 
 def mass_by_label(labels: Array, weights: Array, k: int) -> Array:

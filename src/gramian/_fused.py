@@ -22,13 +22,12 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian.kernels._pairings import Form
 
-__all__ = ["FusedKernel", "lloyd_pass", "serves_lloyd"]
+__all__ = ["FusedKernel", "nearest_centre"]
 
 WIDEST = 512  # columns of rows up to which nothing is gained by storing kernel values
 MOST_TARGETS = 256  # columns of V: beyond, tiles are computed too many times
-MOST_HELD = 16_384  # numbers of the sums of all clusters, which a program of Lloyd's pass holds
-LLOYD: dict[str, int] = {"ROWS": 32, "AT_ONCE": 1024, "num_warps": 8, "num_stages": 2}
-LLOYD_PROGRAMS = 528  # four for each multiprocessor of an H200
+MOST_CENTRES = 64
+NEAREST: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
 TERMS = 16_384  # added up in float32; sums of such sums are taken in float64
 
 
@@ -236,80 +235,49 @@ def _tile(d: int, t: int, by_columns: bool) -> dict[str, Any]:
 
 
 @triton.jit
-def _lloyd(
-    Z, C, offset, weights, labels, sums, masses, moved, n, r, k, share,
-    PRECISION: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, CENTRES: tl.constexpr,
-    AT_ONCE: tl.constexpr,
+def _nearest(
+    Z, C, offset, weights, labels, masses, n, r, k,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
 ):  # fmt: skip
-    """Rows of one share to their nearest centres, and what the clusters' sums gain by it.
-
-    Each row is read once: it is still at hand when its label is known. Sums are taken in float32
-    over ``AT_ONCE`` rows, and of these sums in float64.
-    """
-    program = tl.program_id(0).to(tl.int64)
-    first = program * share
-    last = tl.minimum(first + share, n)
+    """For each row z the column j of C with the least zᵀc_j + offset_j, and the weights of each."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     centres = tl.arange(0, CENTRES)
-    columns = tl.arange(0, WIDTH)
-    is_centre = centres < k
-    known = (columns[:, None] < r) & is_centre[None, :]
-    c = tl.load(C + columns[:, None] * k + centres[None, :], mask=known, other=0.0)
-    offsets = tl.load(offset + centres, mask=is_centre, other=float("inf"))
-    mass = tl.zeros((CENTRES,), dtype=tl.float64)
-    count = tl.zeros((ROWS,), dtype=tl.int64)
-    total = tl.zeros((CENTRES, WIDTH), dtype=tl.float64)
-    for begin in range(first, last, AT_ONCE):
-        part = tl.zeros((CENTRES, WIDTH), dtype=tl.float32)
-        for start in range(begin, tl.minimum(begin + AT_ONCE, last), ROWS):
-            rows = start + tl.arange(0, ROWS)
-            is_row = rows < last
-            inside = is_row[:, None] & (columns[None, :] < r)
-            z = tl.load(Z + rows[:, None] * r + columns[None, :], mask=inside, other=0.0)
-            distances = tl.dot(z, c, input_precision=PRECISION) + offsets[None, :]
-            new = tl.argmin(distances, axis=1).to(tl.int64)
-            old = tl.load(labels + rows, mask=is_row, other=-1)
-            weight = tl.load(weights + rows, mask=is_row, other=0.0)
-            joined = tl.where(new[None, :] == centres[:, None], weight[None, :], 0.0)
-            left = tl.where(old[None, :] == centres[:, None], weight[None, :], 0.0)
-            part = tl.dot((joined - left).to(tl.float32), z, part, input_precision=PRECISION)
-            mass += tl.sum(joined, axis=1)
-            count += tl.where(is_row & (new != old), 1, 0)
-            tl.store(labels + rows, new, mask=is_row)
-        total += part.to(tl.float64)
-    inside = is_centre[:, None] & (columns[None, :] < r)
-    at = sums + (program * k + centres[:, None]) * r + columns[None, :]
-    tl.store(at, total, mask=inside)
-    tl.store(masses + program * k + centres, mass, mask=is_centre)
-    tl.store(moved + program, tl.sum(count, axis=0))
+    columns = tl.arange(0, COLUMNS)
+    is_row = rows < n
+    total = tl.zeros((ROWS, CENTRES), dtype=tl.float32)
+    for start in range(0, r, COLUMNS):
+        here = start + columns
+        z = tl.load(
+            Z + rows[:, None] * r + here[None, :],
+            mask=is_row[:, None] & (here[None, :] < r),
+            other=0.0,
+        )
+        c = tl.load(
+            C + here[:, None] * k + centres[None, :],
+            mask=(here[:, None] < r) & (centres[None, :] < k),
+            other=0.0,
+        )
+        total = tl.dot(z.to(tl.float32), c, total, input_precision=PRECISION)
+    distances = total + tl.load(offset + centres, mask=centres < k, other=float("inf"))[None, :]
+    nearest = tl.argmin(distances, axis=1)
+    tl.store(labels + rows, nearest.to(tl.int64), mask=is_row)
+    weight = tl.load(weights + rows, mask=is_row, other=0.0)
+    mass = tl.sum(tl.where(nearest[:, None] == centres[None, :], weight[:, None], 0.0), axis=0)
+    tl.store(masses + tl.program_id(0) * k + centres, mass, mask=centres < k)
 
 
-def serves_lloyd(z: Array, k: int) -> bool:
-    """Whether one program can hold the sums of all clusters."""
-    return z.dtype == torch.float32 and _held(z.shape[1], k) <= MOST_HELD
+def nearest_centre(z: Array, C: Array, offset: Array, weights: Array) -> tuple[Array, Array]:
+    """The column of zᵀC + offset that is least, for each row, and the sum of weights for each.
 
-
-def _held(r: int, k: int) -> int:
-    return max(16, triton.next_power_of_2(k)) * max(16, triton.next_power_of_2(r))
-
-
-def lloyd_pass(
-    z: Array, C: Array, offset: Array, weights: Array, labels: Array
-) -> tuple[Array, Array, Array]:
-    """Each row to the column of zᵀC + offset that is least, in one pass over z.
-
-    Labels are overwritten, -1 standing for none before. Returns what the weighted sums of the
-    clusters' rows gain by the rows that moved, their masses, and how many moved.
+    One pass over z; nothing of the size of the rows is stored but the labels.
     """
     (n, r), k = z.shape, C.shape[1]
-    programs = min(LLOYD_PROGRAMS, max(triton.cdiv(n, LLOYD["ROWS"]), 1))
-    share = triton.cdiv(max(triton.cdiv(n, programs), 1), LLOYD["ROWS"]) * LLOYD["ROWS"]
-    like: dict[str, Any] = {"dtype": torch.float64, "device": z.device}
-    sums, masses = torch.zeros((programs, k, r), **like), torch.zeros((programs, k), **like)
-    moved = torch.zeros(programs, dtype=torch.int64, device=z.device)
+    labels = torch.empty(n, dtype=torch.int64, device=z.device)
+    programs = triton.cdiv(n, NEAREST["ROWS"])
+    masses = torch.zeros((programs, k), dtype=torch.float64, device=z.device)
     if n:
-        _lloyd[(programs,)](
-            z.contiguous(), C.contiguous(), offset, weights, labels, sums, masses, moved,
-            n, r, k, share, PRECISION="tf32x3", WIDTH=max(16, triton.next_power_of_2(r)),
-            CENTRES=max(16, triton.next_power_of_2(k)), **LLOYD,
+        _nearest[(programs,)](
+            z, C.contiguous(), offset, weights, labels, masses, n, r, k,
+            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)), **NEAREST,
         )  # fmt: skip
-    return sums.sum(0), masses.sum(0), moved.sum(0)
+    return labels, masses.sum(0)

@@ -138,23 +138,37 @@ def psd_root(S: np.ndarray) -> np.ndarray:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def spectrum(inner: np.ndarray, core: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def spectrum(
+    inner: np.ndarray, core: np.ndarray | None, count: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues λ of Z S Zᵀ, falling, and P with Z P = V |λ|^½ for its eigenvectors V.
 
     From ZᵀZ = RᵀR and S alone: those of Z S Zᵀ that are not 0 are those of R S Rᵀ. Without a core
-    P is orthogonal. Where S is indefinite, some eigenvalues are negative.
+    P is orthogonal. Where S is indefinite, some eigenvalues are negative. With ``count``, only so
+    many, the largest.
     """
-    values, vectors = np.linalg.eigh(inner)
-    values = np.maximum(values, 0.0)
     if core is None:
-        return values[::-1], vectors[:, ::-1]
-    root = vectors * np.sqrt(values)  # Rᵀ
-    values, turned = np.linalg.eigh(root.T @ core @ root)
-    values, turned = values[::-1], turned[:, ::-1]
+        values, vectors = _largest(inner, count)
+        return np.maximum(values, 0.0), vectors
+    values, vectors = np.linalg.eigh(inner)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))  # Rᵀ
+    values, turned = _largest(root.T @ core @ root, count)
     sizes = np.abs(values)
-    kept = sizes > cutoff(values, len(values))
+    kept = sizes > cutoff(values, len(inner))
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
     return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+
+
+def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues of a symmetric matrix, falling, and their vectors."""
+    n = len(A)
+    if count is None or 2 * count > n:  # beyond, all of them take hardly longer
+        values, vectors = np.linalg.eigh(A)
+    else:
+        values, vectors = scipy.linalg.eigh(
+            A, subset_by_index=[n - count, n - 1], check_finite=False
+        )
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def shifted_solver(A: np.ndarray, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

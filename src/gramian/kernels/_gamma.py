@@ -103,6 +103,11 @@ class DistanceKernel(GammaKernel):
             )
         return self._from_length(positive(self, "bandwidth", self.bandwidth))
 
+    def diagonal(self, rows: Rows) -> Array:
+        # At distance 0 all rows are alike: none but the first, such as of a file, is read.
+        first = self._diagonal(rows.take([0]))
+        return _arrays.take_rows(first, np.zeros(rows.shape[0], dtype=np.intp))
+
     def _diagonal(self, x: Any) -> Any:
         return _arrays.like(np.ones(x.shape[0]), x, dtype=x.dtype)
 

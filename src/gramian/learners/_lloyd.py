@@ -209,8 +209,10 @@ def assign(
         mine, own = _arrays.contiguous(right[columns, :]), factors.norms_in(columns)
 
         def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
-            if single and _serves_fused_pass(z, k):
-                return _fused_pass(z, mine, offset, w, aligned[0])
+            if single and _fused_pass_serves(z, k):
+                new, masses = _fused_pass(z, mine, offset, w)
+                gain, count = _moved(z, w, aligned[0], new, k)
+                return gain, masses, _arrays.like(np.asarray([count]), masses)
             products = _arrays.tall_matmul(z, mine)
             products += offset
             gains, masses_of, changed = [], [], []
@@ -246,21 +248,18 @@ def assign(
     return [int(changes[i]) for i in range(len(runs))]
 
 
-def _serves_fused_pass(z: Array, k: int) -> bool:
-    if not _arrays.runs_triton(z):
+def _fused_pass_serves(z: Array, k: int) -> bool:
+    if not _arrays.runs_triton(z) or z.dtype != _arrays.namespace(z).float32:
         return False
-    from gramian._fused import serves_lloyd  # imports torch and triton
+    from gramian import _fused  # imports torch and triton
 
-    return serves_lloyd(z, k)
+    return k <= _fused.MOST_CENTRES
 
 
-def _fused_pass(
-    z: Array, right: Array, offset: Array, w: Array, labels: Array
-) -> tuple[Array, ...]:
-    from gramian._fused import lloyd_pass
+def _fused_pass(z: Array, right: Array, offset: Array, weights: Array) -> tuple[Array, Array]:
+    from gramian._fused import nearest_centre
 
-    gain, masses, moved = lloyd_pass(z, right, offset, w, labels)
-    return gain, masses, _arrays.astype(moved, gain.dtype)[None]
+    return nearest_centre(z, right, offset, weights)
 
 
 def _moved(z: Array, w: Array, old: Array, new: Array, k: int) -> tuple[Array, int]:

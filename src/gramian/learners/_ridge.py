@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, not_negative, positive_integer
-from gramian.approximations import Approximation, Exact, Nystroem
+from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
-from gramian.kernels import Kernel, as_kernel
+from gramian.kernels import Kernel
 from gramian.learners import _factored, _systems
 from gramian.learners._factored import Sums
 from gramian.learners._falkon import iteration_pays, streamed_iteration
 from gramian.learners._path import AlphaPath, Chosen, Rule, exact_path, factored_path
 from gramian.learners._systems import Solution, System
-from gramian.learners.base import KernelLearner, Training, as_weights
+from gramian.learners.base import KernelLearner, Training
 
 MOST_ITERATIONS = 150  # over factors, where these were not asked for: a direct solution follows
 LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
@@ -173,25 +173,6 @@ class RidgeLearner(KernelLearner):
         return chosen._replace(coefficients=_arrays.like(chosen.coefficients, system.Y))
 
     # Batch by batch.
-
-    def _batch(self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any) -> Training:
-        """The factors of a further batch of rows; the first one fits the approximation."""
-        if "_sums" in self.__dict__:
-            rows = self._read(X, reset=False)
-            assert self.approximation_ is not None
-            factors = self.approximation_.factor_rows(rows)
-            return Training(factors, rows, as_weights(sample_weight, rows))
-        name, given = type(self).__name__, self.kernel
-        if isinstance(given, Exact):
-            raise ValueError(
-                f"partial_fit of {name} needs features: give an approximation, such as "
-                f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
-            )
-        known = hasattr(given, "n_components_")
-        rows = self._read(X, reset=True, min_rows=1 if known else 2)
-        if not isinstance(given, Approximation):
-            given = self._default_approximation(as_kernel(given), rows.shape[0])
-        return self._approximate(given, rows, rng, as_weights(sample_weight, rows), y)
 
     def _add(self, training: Training, Y: Array) -> None:
         """Add a batch to the sums, and learn from them."""

@@ -114,6 +114,33 @@ class KernelLearner(KernelParameter, BaseEstimator):
         self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
         return Training(given.factor_rows(rows), rows, weights)
 
+    def _batch(
+        self,
+        X: Any,
+        rng: np.random.Generator,
+        *,
+        first: bool,
+        sample_weight: Any = None,
+        y: Any = None,
+    ) -> Training:
+        """The factors of a batch of rows; the first one fits the approximation."""
+        if not first:
+            rows = self._read(X, reset=False)
+            assert self.approximation_ is not None
+            factors = self.approximation_.factor_rows(rows)
+            return Training(factors, rows, as_weights(sample_weight, rows))
+        name, given = type(self).__name__, self.kernel
+        if isinstance(given, Exact):
+            raise ValueError(
+                f"partial_fit of {name} needs features: give an approximation, such as "
+                f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
+            )
+        known = hasattr(given, "n_components_")
+        rows = self._read(X, reset=True, min_rows=1 if known else 2)
+        if not isinstance(given, Approximation):
+            given = self._default_approximation(as_kernel(given), rows.shape[0])
+        return self._approximate(given, rows, rng, as_weights(sample_weight, rows), y)
+
     def _new_rows(self, X: Any, learned: Array) -> NewRows:
         """Check new rows and multiply their kernel values, or features, with what was learned."""
         check_is_fitted(self, "kernel_")

@@ -1,4 +1,4 @@
-"""Kernel principal component analysis on the exact kernel matrix."""
+"""Kernel principal component analysis: exact, on the features of an approximation, on streams."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
-from gramian._checks import choice, not_negative, positive_integer
+from gramian._checks import choice, not_negative, positive, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation, Nystroem
 from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.kernels import RBF, Kernel
+from gramian.kernels import Kernel
+from gramian.learners._moments import Components, Moments, signs
+from gramian.learners._pre_images import PreImages
 from gramian.learners.base import KernelLearner
-from gramian.learners.ridge import KernelRidge
-from gramian.rows import Rows
+from gramian.rows import ArrayRows, FeatureRows, Rows
 
 __all__ = ["KernelPCA"]
-
-# Eigenvalues, eigenvectors, what new rows are multiplied with, what is then taken off, the trace.
-_Components = tuple[np.ndarray, Array, Array, Array, float]
 
 
 def _has_pre_images(pca: KernelPCA) -> bool:
@@ -40,13 +38,28 @@ def _has_pre_images(pca: KernelPCA) -> bool:
     return True
 
 
+def _takes_batches(pca: KernelPCA) -> bool:
+    if pca.fit_inverse_transform:
+        raise AttributeError(
+            "fit_inverse_transform=True needs all rows at once: set it to False for partial_fit, "
+            "and learn the way back from some rows, as KernelRidge().fit(pca.transform(X), X)."
+        )
+    if pca.solver != "auto":
+        raise AttributeError(
+            f"solver={pca.solver!r} is for the exact matrix, which partial_fit does without: leave "
+            "it 'auto'."
+        )
+    return True
+
+
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner):
     """Principal components in the space of a kernel.
 
     The kernel matrix is centred. It is used exactly while it is small (some six thousand rows).
-    Beyond, a bare kernel stands for its Nyström approximation with √n·log n landmarks, or ten for
-    each component if those are more. ``Exact(kernel)`` asks for the exact matrix at any size; it is
-    then not stored, and the leading components come from a block Krylov method.
+    Beyond, a bare kernel stands for its Nyström approximation with √n landmarks, or ten for each
+    component and a hundred more if those are more: enough for the leading components, whatever the
+    number of rows. ``Exact(kernel)`` asks for the exact matrix at any size; it is then not stored,
+    and the leading components come from a block Krylov method.
 
     Parameters
     ----------
@@ -61,7 +74,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     max_iter : int, default=50
         Passes over the kernel matrix at most.
     fit_inverse_transform : bool, default=False
-        Learn pre-images: a kernel ridge regression from the components back to the rows.
+        Learn pre-images: a kernel ridge regression from the components back to the rows. It is
+        exact for some six thousand rows; beyond, it has √n·log n landmarks, at most a thousand, and
+        takes one more pass over the rows, which may stay in their files.
     alpha : float, default=1e-3
         The penalty of that regression.
     random_state : int, Generator or None, default=None
@@ -71,9 +86,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     eigenvalues_ : array of shape (n_components,)
         Of the centred kernel matrix, falling.
     eigenvectors_ : array of shape (n, n_components)
-        The entry largest in size of each is positive.
+        The entry largest in size of each is positive; with an approximation, the largest among
+        those of the first thousand rows. There are none after ``partial_fit``, nor with an
+        approximation where they would take more than a quarter of the memory budget.
+    explained_variance_ : array of shape (n_components,)
+        The variance of the rows' scores: eigenvalues_ / (n - 1), as in scikit-learn's ``PCA``.
     explained_variance_ratio_ : array of shape (n_components,)
-        The part of the trace of the centred matrix that each component holds.
+        The part of the trace of the centred kernel matrix that each component holds. With an
+        approximation, the trace is that of the kernel itself, so that what the approximation leaves
+        out counts as not explained: the sum of k(x, x), less what the mean holds, which K̃ tells.
+        Where K̃ is unbiased, such as RandomFourier's, or of a precomputed matrix, it is that of K̃.
+    n_samples_seen_ : int
+        The number n of rows so far.
     kernel_ : Kernel
         The kernel in use, its parameters worked out.
     approximation_ : Approximation or None
@@ -93,7 +117,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     (150, 2)
     >>> pca.explained_variance_ratio_.round(2)
     array([0.68, 0.18])
+
+    Rows that come in batches:
+
+    >>> pca = KernelPCA(2, kernel=RBF(gamma=0.1), random_state=0)
+    >>> for batch in (X[::3], X[1::3], X[2::3]):
+    ...     pca = pca.partial_fit(batch)
+    >>> pca.explained_variance_ratio_.round(2), pca.n_samples_seen_
+    (array([0.68, 0.18]), 150)
     """
+
+    _pre_images: Any
+    _eigenvectors: Array | None
 
     def __init__(
         self,
@@ -118,38 +153,93 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         k = int(self.n_components or 0)
-        return Nystroem(kernel, min(n, max(int(n**0.5 * np.log(n)), 10 * k)))
+        return Nystroem(kernel, min(n, max(int(np.ceil(n**0.5)), 10 * k + 100)))
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the principal components of the rows of X."""
+        self._checked()
         rng = generator(self.random_state)
         matrix, rows, _ = self._training(X, rng, y=y)
-        xp = rows.xp
-        k = matrix.rank if isinstance(matrix, Factors) else matrix.shape[0]
-        if self.n_components is not None:
-            k = min(positive_integer(self, "n_components", self.n_components), k)
         if isinstance(matrix, Factors):
-            values, vectors, projection, offset, trace = _fit_factors(matrix.persist(), k)
-            self.n_iter_ = 1
+            factors = matrix.persist()
+            self._moments = Moments.over(factors, self._trace_of_kernel(rows))
+            self._learn_from_moments(factors)
+            self._eigenvectors = self._vectors_of(factors)
         else:
-            values, vectors, projection, offset, trace = self._fit_exact(matrix, k, rng)
-        if self.n_components is None:
-            k = int(np.count_nonzero(values))
-            values, vectors = values[:k], vectors[:, :k]
-            projection, offset = projection[:, :k], offset[:k]
-        signs = _signs(vectors)
-        self.eigenvalues_ = _arrays.like(values, vectors, xp.float64)
-        self.eigenvectors_ = vectors * signs
-        self.explained_variance_ratio_ = self.eigenvalues_ / (trace if trace > 0 else 1.0)
-        self._projection, self._offset = projection * signs, offset * signs
-        self._n_features_out = k
-        self._score_dtype = matrix.dtype if isinstance(matrix, Factors) else rows.dtype
+            self.__dict__.pop("_moments", None)
+            self._fit_exact(matrix, rng)
+        self._single = _arrays.itemsize(rows.dtype) == 4
         self._pre_images = self._learn_inverse(rows) if self.fit_inverse_transform else None
         return self
 
-    def _fit_exact(self, gram: Gram, k: int, rng: np.random.Generator) -> _Components:
+    @available_if(_takes_batches)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Add a batch of rows, of one or more, to those of earlier calls, which need not be kept.
+
+        The components are those of ``fit`` on all rows, with an approximation that is fitted on the
+        first batch, or was fitted before it was passed as ``kernel``. A bare kernel stands for its
+        Nyström approximation with landmarks from the first batch, which should have more rows than
+        ten for each component. Of the rows, only the mean and the covariance of their features are
+        kept, and the first thousand rows' features, which decide the signs of the components.
+
+        After a ``fit`` on an approximation the rows are added to those of the fit; after one on the
+        exact matrix, ``partial_fit`` begins anew.
+        """
+        self._checked()
+        first = "_moments" not in vars(self)
+        factors, rows, _ = self._batch(X, generator(self.random_state), first=first, y=y)
+        assert isinstance(factors, Factors)
+        before = None if first else self._moments
+        moments = Moments.over(factors, self._trace_of_kernel(rows), before)
+        self._moments = moments if before is None else before.plus(moments)
+        self._learn_from_moments(factors)
+        self._eigenvectors = self._pre_images = None
+        return self
+
+    def _checked(self) -> None:
+        """Check the parameters before anything that takes long."""
+        if self.n_components is not None:
+            positive_integer(self, "n_components", self.n_components)
+        if self.fit_inverse_transform:
+            positive(self, "alpha", self.alpha)
+
+    def _count(self, most: int) -> int:
+        return most if self.n_components is None else min(int(self.n_components), most)
+
+    def _learn_from_moments(self, factors: Factors) -> None:
+        """Components of all rows so far; the factors are any of the approximation in use."""
+        found = self._moments.components(factors.core, self._count(factors.rank))
+        example, dtype = factors.parts[0].example(), factors.xp.float64
+        moved = (_arrays.like(each, example, dtype) for each in (found.projection, found.offset))
+        projection, offset = moved
+        self._keep(found._replace(projection=projection, offset=offset), self._moments.n)
+        self.n_iter_ = 1
+        self._score_dtype = factors.dtype
+
+    def _vectors_of(self, factors: Factors) -> Array | None:
+        """Eigenvectors, from a pass over the features; None where they are too large to keep."""
+        n, k = factors.shape[0], self._n_features_out
+        if 8 * n * k > _settings.memory_budget() // 4:
+            return None
+        scores = factors.features_matmul(self._projection)
+        scores -= self._offset
+        values = _arrays.to_numpy(self.eigenvalues_)
+        scores *= _arrays.like(_inverse_roots(values), scores)
+        return scores
+
+    def _trace_of_kernel(self, rows: Rows) -> float | None:
+        """Σ k(x, x), where K̃ is to be held against it."""
+        assert self.approximation_ is not None
+        if self.approximation_.unbiased or self.kernel_.is_matrix:
+            return None
+        diagonal = self.kernel_.diagonal(rows)
+        return float(rows.xp.sum(diagonal, dtype=rows.xp.float64))
+
+    def _fit_exact(self, gram: Gram, rng: np.random.Generator) -> None:
         xp, n = gram.rows.xp, gram.shape[0]
+        k = self._count(n)
         gram = gram.persist()
         ones = _arrays.like(np.ones((n, 1)), gram.diag(), xp.float64)
         means = gram.matmul(ones)[:, 0] / n
@@ -159,33 +249,68 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         else:
             values, vectors = self._iterate(gram, k, rng)
         values = np.where(values > _linalg.cutoff(values, n, gram.dtype), values, 0.0)
+        vectors = vectors * signs(vectors)
         # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
         projection = vectors * _arrays.like(_inverse_roots(values), vectors)
-        trace = gram.trace() - float(xp.sum(means))
-        return values, vectors, projection, means @ projection, trace
+        total = gram.trace() - float(xp.sum(means))
+        self._keep(Components(values, projection, means @ projection, total), n)
+        self._eigenvectors = vectors[:, : self._n_features_out]
+        self._score_dtype = gram.rows.dtype
+
+    def _keep(self, found: Components, n: int) -> None:
+        if self.n_components is None:
+            found = found.leading(int(np.count_nonzero(found.values)))
+        self.eigenvalues_ = _arrays.like(found.values, found.projection)
+        self.explained_variance_ = self.eigenvalues_ / max(n - 1, 1)
+        self.explained_variance_ratio_ = self.eigenvalues_ / (
+            found.total if found.total > 0 else 1.0
+        )
+        self.n_samples_seen_ = n
+        self._projection, self._offset = found.projection, found.offset
+        self._n_features_out = len(found.values)
+
+    @property
+    def eigenvectors_(self) -> Array:
+        check_is_fitted(self, "eigenvalues_")
+        if self._eigenvectors is None:
+            raise AttributeError(
+                f"KernelPCA has kept no eigenvectors of {self.n_samples_seen_} rows: partial_fit "
+                "keeps none, and fit with an approximation none that take more than a quarter of "
+                "the memory budget. transform gives the scores of any rows: the entries times the "
+                "square roots of eigenvalues_."
+            )
+        return self._eigenvectors
 
     def transform(self, X: Any) -> Array:
         """The components of the rows of X."""
         check_is_fitted(self, "eigenvalues_")
         new = self._new_rows(X, self._projection)
-        return _arrays.astype(new.product - self._offset, new.dtype)
+        scores = new.product
+        scores -= self._offset
+        return _arrays.astype(scores, new.dtype)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, then the components of the training rows."""
-        self.fit(X)
-        return _arrays.astype(self._training_scores(), self._score_dtype)
-
-    _pre_images: Any
+        self.fit(X, y)
+        if self._eigenvectors is None:
+            return self.transform(X)
+        return _arrays.astype(self._eigenvectors * self._roots(), self._score_dtype)
 
     @available_if(_has_pre_images)
     def inverse_transform(self, X: Any) -> Array:
         """Rows whose components are near those given: approximate pre-images."""
         check_is_fitted(self, "eigenvalues_")
-        return self._pre_images.predict(X)
+        if self._pre_images is None:
+            raise ValueError(
+                "No pre-images were learned: fit_inverse_transform=True was set after the fit. "
+                "Call fit again."
+            )
+        rows = self._pre_images.predict(X)
+        xp = _arrays.namespace(rows)
+        return _arrays.astype(rows, xp.float32 if self._single else xp.float64)
 
-    def _training_scores(self) -> Array:
-        xp = _arrays.namespace(self.eigenvectors_)
-        return self.eigenvectors_ * xp.sqrt(self.eigenvalues_)
+    def _roots(self) -> Array:
+        return _arrays.namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
 
     def _directly(self, gram: Gram, k: int) -> bool:
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
@@ -224,14 +349,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             )
         return values, vectors
 
-    def _learn_inverse(self, rows: Rows) -> KernelRidge:
+    def _learn_inverse(self, rows: Rows) -> Any:
         if self.kernel_.is_matrix or rows.are_objects:
             got = "objects" if rows.are_objects else "a precomputed matrix"
             raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
-        size = rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype)
-        _settings.check_fits(size, "pre-images in dense form", "Set fit_inverse_transform=False")
-        ridge = KernelRidge(self.alpha, kernel=RBF("median"), random_state=0)
-        return ridge.fit(self._training_scores(), _arrays.dense(rows.collect()))
+        roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
+        if self._eigenvectors is None:
+            assert self.approximation_ is not None
+            work = 2 * 8 * self.approximation_.n_components_
+            serial = self.kernel_.serial
+            scores = FeatureRows(rows, self._scores, k, dtype, work_bytes=work, serial=serial)
+        else:
+            kept = ArrayRows(self._eigenvectors)
+            scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
+        return PreImages.learn(rows, scores, self.alpha)
+
+    def _scores(self, x: Array, out: Array | None = None) -> Array:
+        """Those of a block of rows, where they are not kept; called in worker threads."""
+        assert self.approximation_ is not None
+        share = _settings.memory_budget() // _settings.n_threads()
+        with _settings.config_context(n_threads=1, memory_budget=share, progress=False):
+            factors = self.approximation_.factor_rows(ArrayRows(x))
+            return factors.features_matmul(self._projection) - self._offset
 
 
 def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
@@ -250,33 +389,6 @@ def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
     return _arrays.to_numpy(values)[::-1][:k], xp.flip(vectors, axis=1)[:, :k]
 
 
-def _fit_factors(factors: Factors, k: int) -> _Components:
-    """From the centred ZᵀZ and the core: the eigenvalues of the centred K̃ that are not 0."""
-    n, xp = factors.shape[0], factors.xp
-    ones = _arrays.like(np.ones((n, 1)), factors.parts[0].example(), xp.float64)
-    blocks, sums = factors.normal_equations(ones)
-    mean = sums[:, 0] / n
-    inner = scipy.linalg.block_diag(*blocks) - n * np.outer(mean, mean)
-    core = None if factors.core is None else factors.core.dense()
-    values, P = _linalg.spectrum(inner, core)
-    trace = float(values.sum())
-    values, P = values[:k], P[:, :k]
-    values = np.where(values > _linalg.cutoff(values, len(inner)), values, 0.0)
-    projection = _arrays.like(np.ascontiguousarray(P), ones, xp.float64)
-    offset = _arrays.like(mean, ones, xp.float64) @ projection
-    scores = factors.features_matmul(projection) - offset
-    vectors = scores * _arrays.like(_inverse_roots(values), scores)
-    return values, vectors, projection, offset, trace
-
-
 def _inverse_roots(values: np.ndarray) -> np.ndarray:
     """1 / sqrt(values), and 0 where a value is 0."""
     return np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
-
-
-def _signs(vectors: Array) -> Array:
-    """For each column, the sign of its entry largest in size."""
-    xp = _arrays.namespace(vectors)
-    largest = xp.argmax(xp.abs(vectors), axis=0)
-    signs = xp.sign(xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :])
-    return xp.where(signs == 0, xp.ones_like(signs), signs)

@@ -134,7 +134,8 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         rng = generator(self.random_state)
         if y is None:
             missing_target(self)
-        training = self._batch(X, rng, sample_weight, y)
+        first = "_sums" not in vars(self)
+        training = self._batch(X, rng, first=first, sample_weight=sample_weight, y=y)
         Y = as_targets(self, y, training.rows)
         self._add(training, Y[:, None] if Y.ndim == 1 else Y)
         self._flatten(Y)
@@ -246,7 +247,8 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
             raise ValueError(
                 f"y has labels that are not among the classes {_listed(known)}: {_listed(unknown)}."
             )
-        training = self._batch(X, rng, sample_weight, _codes(y))
+        first = "_sums" not in vars(self)
+        training = self._batch(X, rng, first=first, sample_weight=sample_weight, y=_codes(y))
         self.classes_ = known
         training = self._weighted_by_class(training, labels)
         self._add(training, self._targets(labels, training))

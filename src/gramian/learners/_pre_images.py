@@ -1,0 +1,88 @@
+"""Pre-images: a kernel ridge regression from the scores of rows back to the rows."""
+
+from __future__ import annotations
+
+from math import isqrt, log
+from typing import Any
+
+import numpy as np
+
+from gramian import _arrays, _linalg, _settings
+from gramian._arrays import Array
+from gramian._threads import few_blas_threads
+from gramian.approximations import Approximation, Nystroem
+from gramian.gram import Gram
+from gramian.kernels import RBF
+from gramian.learners.ridge import KernelRidge
+from gramian.rows import FeatureRows, Rows
+
+LEAST_LANDMARKS, MOST_LANDMARKS = 100, 1000
+
+
+class PreImages:
+    """The regression on many rows, which stay where they are: sums over them, in one pass.
+
+    Parameters
+    ----------
+    approximation : Approximation
+        Of the kernel of two rows' scores.
+    coefficients : array of shape (n_features, n_columns)
+    """
+
+    def __init__(self, approximation: Approximation, coefficients: Array) -> None:
+        self.approximation = approximation
+        self.coefficients = coefficients
+
+    def predict(self, scores: Any) -> Array:
+        return self.approximation.factor(scores).features_matmul(self.coefficients)
+
+    @classmethod
+    def learn(cls, rows: Rows, scores: FeatureRows, alpha: float) -> PreImages | KernelRidge:
+        """The exact regression while its matrix is small, and beyond one on Nyström features.
+
+        ``scores`` are features of the rows themselves, or of as many rows in memory.
+        """
+        kernel = RBF("median")
+        dense = 8 * rows.shape[0] * rows.shape[1]
+        if Gram(kernel, scores).fits() and dense <= _settings.memory_budget() // 4:
+            ridge = KernelRidge(alpha, kernel, random_state=0)
+            return ridge.fit(scores.collect(), _arrays.dense(rows.collect()))
+        nystroem = Nystroem(kernel, _landmarks(*rows.shape))
+        approximation = nystroem.fit_rows(scores, np.random.default_rng(0))
+        (features,) = approximation.factor_rows(scores).parts
+        assert isinstance(features, FeatureRows)
+
+        def part(x: Array, *kept: Array) -> tuple[Array, Array]:
+            z = features.features(scores.features(*(kept or (x,))))
+            turned = _arrays.namespace(z).matrix_transpose(z)
+            return turned @ z, turned @ _arrays.astype(_arrays.dense(x), z.dtype)
+
+        aligned = () if scores.rows is rows else (scores.rows.collect(),)
+        width = scores.shape[1] + 2 * features.shape[1] + 2 * rows.shape[1]
+        inner, right = rows.sum(
+            part,
+            *aligned,
+            row_bytes=scores.work_bytes + features.work_bytes + 8 * width,
+            serial=scores.serial,
+            label="pre-images",
+        )
+        inner, targets = (np.asarray(_arrays.to_numpy(each)) for each in (inner, right))
+        with few_blas_threads(len(inner)):
+            solve = _linalg.shifted_solver(inner, np.full(rows.shape[1], alpha))
+        return cls(approximation, _arrays.like(solve(targets), right))
+
+
+def _landmarks(n: int, d: int) -> int:
+    """√n·log n, as many as of ridge, while that is not many; fewer where memory is scarce.
+
+    Of m landmarks each block gives two matrices, of m by m and of m by the d columns, and some
+    blocks' wait until they are added.
+    """
+    waiting = 8 * (2 * _settings.n_threads() + 3)
+    room = _settings.memory_budget() // 4 // waiting
+    m = min(n, int(n**0.5 * log(n)), MOST_LANDMARKS, (isqrt(d * d + 4 * room) - d) // 2)
+    m = max(m, min(n, LEAST_LANDMARKS))
+    _settings.check_fits(
+        waiting * m * (m + d), f"pre-images of {d} columns", "Set fit_inverse_transform=False"
+    )
+    return m

@@ -341,18 +341,17 @@ def sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
 
 
 def _torch_sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
-    """Sums of 1,024 rows each in the dtype of x, and of those sums in float64."""
+    """By slabs of rows: as one product, with few rows and columns, most of a GPU would idle."""
     import torch
 
-    members = (labels[:, None] == torch.arange(k, device=x.device)) * weights[:, None].to(x.dtype)
-    step = 1024
-    whole = x.shape[0] // step * step
+    members = (labels[:, None] == torch.arange(k, device=x.device)) * weights[:, None]
+    x, slab = x.double(), 1024
+    whole = x.shape[0] // slab * slab
     parts = torch.bmm(
-        members[:whole].reshape(-1, step, k).transpose(1, 2),
-        x[:whole].reshape(-1, step, x.shape[1]),
+        members[:whole].reshape(-1, slab, k).transpose(1, 2),
+        x[:whole].reshape(-1, slab, x.shape[1]),
     )
-    rest = members[whole:].T @ x[whole:]
-    return parts.sum(0, dtype=torch.float64) + rest.double()
+    return parts.sum(0) + members[whole:].T @ x[whole:]
 
 
 def mass_by_label(labels: Array, weights: Array, k: int) -> Array:

@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+CONTENDERS := .venv/.contenders
 
-.PHONY: demo test lint format bench parts clean
+.PHONY: demo test lint format bench bench-quick parts clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -27,8 +28,16 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+$(CONTENDERS): requirements/contenders.txt $(READY)
+	$(BIN)/python -m pip install --quiet --requirement requirements/contenders.txt
+	touch $@
+
+# gramian against its peers: all of it into benchmarks/RESULTS.md, or a tenth of it.
+bench: $(CONTENDERS)
+	$(BIN)/python -m benchmarks peers --write
+
+bench-quick: $(CONTENDERS)
+	$(BIN)/python -m benchmarks peers --quick
 
 # Large parts that tests use where they are installed.
 parts: $(READY)

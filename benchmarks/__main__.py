@@ -1,4 +1,7 @@
-"""Run the benchmarks: ``python -m benchmarks [name ...] [--write] [--full]``."""
+"""Run the benchmarks: ``python -m benchmarks [name ...] [--write] [--full]``.
+
+``python -m benchmarks peers [--quick] [--only PATTERN] [--write]`` compares gramian with others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.harness import circumstances
+from benchmarks.harness import circumstances, write_whole
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
@@ -22,17 +25,27 @@ def main() -> int:
     parser.add_argument("name", nargs="*", help=f"by default all: {', '.join(known)}")
     parser.add_argument("--write", action="store_true", help="keep the results in RESULTS.md")
     parser.add_argument("--full", action="store_true", help="also what takes long")
+    parser.add_argument("--quick", action="store_true", help="of peers: small, without goals")
+    parser.add_argument("--only", metavar="PATTERN", help="of peers: the jobs that match")
     options = parser.parse_args()
+    of_peers = (["--quick"] if options.quick else []) + (
+        ["--only", options.only] if options.only else []
+    )
     unknown = [name for name in options.name if name not in known]
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are: {', '.join(known)}")
+    if of_peers and options.name != ["peers"]:
+        parser.error("--quick and --only are for peers alone: python -m benchmarks peers --quick")
+    if of_peers and options.write:
+        parser.error("--write keeps whole runs: leave out --quick and --only")
 
     stamp = circumstances()
     print(stamp)
     failed = []
     for name in options.name or known:
         print(f"\n{name}\n", flush=True)
-        code, output = run(name, options.full)
+        longer = ["--full"] if options.full else []
+        code, output = run(name, of_peers if name == "peers" else longer)
         if code:
             failed.append(name)
         elif options.write:
@@ -42,9 +55,9 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run(name: str, full: bool) -> tuple[int, str]:
+def run(name: str, options: list[str]) -> tuple[int, str]:
     """One benchmark in a process of its own, so that none inherits the memory of another."""
-    command = [sys.executable, "-u", "-m", f"benchmarks.{name}", *(["--full"] if full else [])]
+    command = [sys.executable, "-u", "-m", f"benchmarks.{name}", *options]
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -60,8 +73,9 @@ def write_section(path: Path, name: str, text: str) -> None:
     head, *sections = re.split(r"^(?=## )", before, flags=re.MULTILINE)
     by_name = {section.partition("\n")[0].removeprefix("## "): section for section in sections}
     by_name[name] = f"## {name}\n\n{text}"
-    parts = [part.strip() for part in (head, *by_name.values())]
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    order = sorted(by_name, key=lambda each: each != "peers")  # that one first
+    parts = [part.strip() for part in (head, *(by_name[each] for each in order))]
+    write_whole(path, "\n\n".join(parts) + "\n")
 
 
 if __name__ == "__main__":

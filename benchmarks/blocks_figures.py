@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks._data import rows
 from benchmarks.harness import command_line, table
-from benchmarks.nystroem import rows
 from gramian import BKA, MEKA, RBF, datasets, diagnostics, theory
 
 THRESHOLDS = (0.0, 0.06, 0.08, 0.1, 0.13, 0.5, 1.0)  # as the centres' kernel values spread

@@ -100,7 +100,8 @@ def measure_growth(prepare: Callable[..., Callable[[], str]], *arguments: Any) -
     return Growth(**json.loads(child.stdout.splitlines()[-1]))
 
 
-def _measure_here(call: Callable[[], str]) -> Growth:
+def measure_here(call: Callable[[], str]) -> Growth:
+    """The growth of resident memory during a call in this process, best a fresh one."""
     # The kernel's high-water mark starts anew, so that it leaves out the preparation. Where
     # the system does not offer that, ``counted`` is an upper bound.
     with suppress(OSError):
@@ -143,7 +144,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A Markdown table whose columns line up; numbers are given as text, in their final form."""
     lines = [[str(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    to_left = [column[-1][:1].isalpha() for column in zip(*lines, strict=True)]
+    to_left = [any(cell[:1].isalpha() for cell in c[1:]) for c in zip(*lines, strict=True)]
     rule = [
         "-" * w if left else "-" * (w - 1) + ":" for w, left in zip(widths, to_left, strict=True)
     ]
@@ -153,6 +154,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         return " | ".join(cell.ljust(w) if left else cell.rjust(w) for cell, w, left in cells)
 
     return "\n".join(f"| {show(line)} |" for line in (lines[0], rule, *lines[1:]))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def circumstances() -> str:
@@ -184,4 +195,4 @@ def command_line(main: Callable[[bool], None], description: str | None) -> None:
 if __name__ == "__main__":
     module, function, arguments = sys.argv[1:]
     call = getattr(importlib.import_module(module), function)(*json.loads(arguments))
-    print(json.dumps(asdict(_measure_here(call))))
+    print(json.dumps(asdict(measure_here(call))))

@@ -10,8 +10,8 @@ import numpy as np
 import sklearn.kernel_approximation
 
 import gramian
+from benchmarks._data import rows
 from benchmarks.harness import command_line, interleaved, table
-from benchmarks.nystroem import rows
 
 # Data set, the rows that are taken, and the number of features.
 CASES = [("covtype", 100_000, 500), ("mnist", 20_000, 1000)]

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 import gramian
+from benchmarks._data import rows
 from benchmarks.harness import command_line, table
-from benchmarks.nystroem import rows
 
 # Rows, a gamma, and whether all samplers are shown. Uniform landmarks leave 5 to 12 %.
 CASES = [("covtype", 50_000, 1.0, False), ("covtype", 50_000, 3.0, True)]

@@ -1,0 +1,1 @@
+"""gramian against its peers on the CPU: jobs, contenders, goals, and the limits of the machine."""

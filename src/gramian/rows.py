@@ -26,7 +26,7 @@ from gramian._threads import in_order
 __all__ = ["ArrayRows", "FeatureRows", "Rows", "as_rows"]
 
 # What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
-CACHE_BYTES = 2 * 1024**2
+CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
 

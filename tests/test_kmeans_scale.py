@@ -134,9 +134,9 @@ class TestRestartsOnASample:
         passes = []
         assign = _lloyd.assign
 
-        def counting(factors, weights, runs, squared=None):
+        def counting(factors, weights, runs, *more):
             passes.append((factors.shape[0], len(runs)))
-            return assign(factors, weights, runs, squared)
+            return assign(factors, weights, runs, *more)
 
         monkeypatch.setattr(_lloyd, "assign", counting)
         approximation = Nystroem(RBF(0.05), 50, random_state=0).fit(X)
@@ -217,13 +217,13 @@ class TestMiniBatches:
         assert abs(other.centres_[0] - first.centres_[0]).max() > 1e-3
 
     def test_features_of_all_rows_are_never_kept(self, X, monkeypatch):
-        persist, sizes = gramian.FeatureRows.persist, []
+        persist, sizes = gramian.Factors.persist, []
 
-        def counting(self):
+        def counting(self, *room, **how):
             sizes.append(self.shape[0])
-            return persist(self)
+            return persist(self, *room, **how)
 
-        monkeypatch.setattr(gramian.FeatureRows, "persist", counting)
+        monkeypatch.setattr(gramian.Factors, "persist", counting)
         approximation = Nystroem(KERNEL, 30, random_state=0)
         KernelKMeans(4, kernel=approximation, batch_size=128, random_state=0).fit(X)
         assert max(sizes) == 128

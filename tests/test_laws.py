@@ -124,9 +124,28 @@ def test_rows_of_features(rng, dtype):
     check_rows(gramian.FeatureRows(gramian.as_rows(X), features, 6, X.dtype), doubled)
 
 
+@pytest.mark.parametrize("count", [1, 299, 700, 999])
+def test_rows_partly_in_memory(rng, count):
+    X = rng.standard_normal((1000, 3))
+    doubled = np.concatenate((X, X), axis=1)
+
+    def features(x, out=None):
+        return np.concatenate((x, x), axis=1)
+
+    rows = gramian.FeatureRows(gramian.as_rows(X), features, 6, X.dtype)
+    kept, order = rows.persist_some(count)
+    assert sorted(order) == list(range(1000))
+    check_rows(kept, doubled[order])
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_other_arrays(rng, library):
     xp = pytest.importorskip(library)
     X = rng.standard_normal((50, 3))
     check_rows(gramian.as_rows(xp.asarray(X)), X)
     check_rows(gramian.as_rows(xp.asarray(X.astype(np.float32))), X.astype(np.float32))
+    rows = gramian.FeatureRows(
+        gramian.as_rows(xp.asarray(X)), lambda x, out=None: -x, 3, xp.float64
+    )
+    kept, order = rows.persist_some(20)
+    check_rows(kept, -X[order])

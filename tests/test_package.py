@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "gramian"
 LAYERS = [
     ["_checks", "_writing"],
     ["_settings"],
-    ["_arrays", "_progress"],
+    ["_arrays", "_progress", "memory"],
     ["_threads", "_objects", "_files", "_arrow_files", "_compiled"],
     ["rows", "file_rows"],
     ["_tiles", "_fused", "kernels._pairings"],

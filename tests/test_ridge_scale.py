@@ -27,6 +27,7 @@ from gramian import (
     RandomFourier,
     Sigmoid,
 )
+from gramian._settings import memory_budget
 from gramian.approximations._projected import ProjectedKernel
 from gramian.learners import _falkon, _ridge
 from gramian.learners._systems import PATIENCE
@@ -126,7 +127,8 @@ class TestStreamed:
             )
 
         def pays(factors, targets=1):
-            return _falkon.iteration_pays(factors, targets, precise=False)
+            room = memory_budget() // 2
+            return _falkon.iteration_pays(factors, targets, room, precise=False)
 
         with gramian.config_context(memory_budget="20GB"):
             assert pays(features(500_000, 1000))

@@ -51,6 +51,7 @@ from gramian.learners import (
     KernelRidgeClassifier,
     OnlineKernelKMeans,
 )
+from gramian.memory import MemoryEstimate
 from gramian.models import ModelFileError, load, save
 from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
 from gramian.samplers import (
@@ -125,6 +126,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MemoryBudgetError",
+    "MemoryEstimate",
     "ModelFileError",
     "Nystroem",
     "OnlineKernelKMeans",

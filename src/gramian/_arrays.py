@@ -370,6 +370,15 @@ def put(x: Array, row: np.ndarray, column: np.ndarray, values: Array) -> None:
         x[int(r), int(c)] = values[i]
 
 
+def put_rows(x: Array, rows: np.ndarray, values: Array) -> None:
+    """x[row_i, :] = values_i."""
+    if writes_in_place(x):
+        x[rows, :] = values
+        return
+    for i, row in enumerate(rows):
+        x[int(row), :] = values[i, :]
+
+
 def cityblock(x: Array, y: Array, out: Array) -> Array:
     """L1 distances of the rows of x and y, written into ``out``."""
     if issparse(x) or issparse(y):
@@ -458,7 +467,7 @@ def set_diagonal(a: Array, diagonal: Array) -> Array:
 
 def mirror_lower(a: Array) -> Array:
     """Copy what is below the diagonal of a to above it."""
-    xp, n, step = namespace(a), a.shape[0], 512
+    xp, n, step = namespace(a), a.shape[0], 256
     for start in range(0, n, step):
         stop = min(start + step, n)
         lower = xp.tril(a[start:stop, start:stop])

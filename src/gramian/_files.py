@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -127,36 +128,92 @@ class RowFile(ABC):
 
 
 class NpyFile(RowFile):
-    """An array of two dimensions, mapped into memory: what is not asked for is not read."""
+    """An array of two dimensions, read in stretches of rows.
+
+    It is not mapped into memory: pages of a map count as the process's own, and a file that is cut
+    off under a map ends the process.
+    """
 
     named = False
 
     def _look(self) -> None:
-        data = self._data()
-        if data.ndim != 2 or data.dtype.kind not in "biuf":
+        with self.path.open("rb") as file:
+            header = _NPY_HEADERS.get(np.lib.format.read_magic(file))
+            if header is None:
+                raise ValueError("only arrays of records have this version of the format")
+            shape, self._by_columns, dtype = header(file)
+            self._offset = file.tell()
+        if len(shape) != 2 or dtype.kind not in "biuf":
             raise ValueError(
                 "expected an array of numbers with two dimensions, (rows, columns); it has shape "
-                f"{data.shape} and dtype {data.dtype}"
+                f"{shape} and dtype {dtype}"
             )
-        self.n_rows = int(data.shape[0])
-        self.names = [str(i) for i in range(data.shape[1])]
-        self.numeric = dict.fromkeys(self.names, data.dtype)
-
-    def _data(self) -> np.ndarray:
-        return np.asarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
+        self._dtype, self._shape = dtype, shape
+        needed, size = self._offset + shape[0] * shape[1] * dtype.itemsize, self._state()[0]
+        if size < needed:
+            raise ValueError(f"its array takes {needed} bytes, but it has {size} only")
+        self.n_rows = int(shape[0])
+        self.names = [str(i) for i in range(shape[1])]
+        self.numeric = dict.fromkeys(self.names, dtype)
 
     def _read(
         self, numbers: Numbers, names: list[str], dtype: Any, most: int
     ) -> Iterator[np.ndarray]:
-        data = self._data()
-        columns: Any = slice(None) if names == self.names else [int(name) for name in names]
-        for start in range(0, len(numbers), most):
-            some = numbers[start : start + most]
-            rows = slice(some.start, some.stop) if isinstance(some, range) else some
-            yield data[rows][:, columns]
+        columns = range(self._shape[1]) if names == self.names else [int(name) for name in names]
+        stretch = self._some_columns if self._by_columns else self._some_rows
+        with self.path.open("rb", buffering=0) as file:
+            for start in range(0, len(numbers), most):
+                some = numbers[start : start + most]
+                yield from (stretch(file, part, columns) for part in self._stretches(some))
+
+    def _stretches(self, numbers: Numbers) -> Iterator[Numbers]:
+        """Numbers in parts, each of which is read at once with all that lies between them."""
+        if isinstance(numbers, range) or self._by_columns or len(numbers) < 2:
+            yield numbers
+            return
+        between = np.diff(numbers) * (self._shape[1] * self._dtype.itemsize)
+        edges = [0, *(np.flatnonzero(between > _SKIP_BYTES) + 1), len(numbers)]
+        yield from (numbers[start:stop] for start, stop in pairwise(edges))
+
+    def _some_rows(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+        first, width = int(numbers[0]), self._shape[1]
+        rows = np.empty((int(numbers[-1]) + 1 - first, width), self._dtype)
+        _fill(file, self._offset + first * width * self._dtype.itemsize, rows)
+        rows = rows if isinstance(numbers, range) else rows[numbers - first]
+        return rows if len(columns) == width else rows[:, columns]
+
+    def _some_columns(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+        first, height = int(numbers[0]), self._shape[0]
+        column = np.empty(int(numbers[-1]) + 1 - first, self._dtype)
+        out = np.empty((len(numbers), len(columns)), self._dtype)
+        for i, j in enumerate(columns):
+            _fill(file, self._offset + (j * height + first) * self._dtype.itemsize, column)
+            out[:, i] = column if isinstance(numbers, range) else column[numbers - first]
+        return out
 
     def _column(self, name: str) -> np.ndarray:
-        return np.array(self._data()[:, int(name)])
+        pieces = self._read(range(self.n_rows), [name], self._dtype, _COLUMN_ROWS)
+        return np.concatenate([np.empty((0, 1), self._dtype), *pieces])[:, 0]
+
+
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_SKIP_BYTES = 16 * 1024  # what lies between two rows is read too, if it is at most this
+_COLUMN_ROWS = 65536  # read at a time for a single column
+
+
+def _fill(file: Any, offset: int, out: np.ndarray) -> None:
+    """Read bytes of a file from an offset on into an array."""
+    file.seek(offset)
+    memory: Any = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    done = 0
+    while done < len(memory):
+        count = file.readinto(memory[done:])
+        if not count:
+            raise OSError(f"it ends {len(memory) - done} bytes too early")
+        done += count
 
 
 def within(numbers: Numbers, start: int, stop: int) -> Numbers:

@@ -113,6 +113,23 @@ def memory_budget() -> int:
     return _free[1] // 4
 
 
+@contextmanager
+def one_budget() -> Iterator[None]:
+    """One memory budget for all that happens inside: what it is now, less what is held."""
+    token = _override.set(replace(_current(), memory_budget=memory_budget()))
+    try:
+        yield
+    finally:
+        _override.reset(token)
+
+
+def hold(size: int) -> None:
+    """So much of the budget is taken, from now on to the end of the ``one_budget`` around it."""
+    settings = _current()
+    assert settings.memory_budget is not None, "hold is for use inside one_budget"
+    _override.set(replace(settings, memory_budget=max(settings.memory_budget - size, 1)))
+
+
 def check_fits(size: int, what: str, advice: str) -> None:
     """Refuse to make what exceeds the memory budget; the advice says how to do without it."""
     budget = memory_budget()

@@ -22,15 +22,17 @@ def in_order(
     workers: int,
     label: str,
     count: int | None = None,
+    waiting: int | None = None,
 ) -> Iterator[Any]:
     """Results of ``function`` over the items on worker threads, in the order of the items.
 
-    The items are drawn in the calling thread, at most 2 * workers + 1 ahead of the results. What
-    has no length needs their ``count``.
+    The items are drawn in the calling thread, at most ``waiting`` ahead of the results: by default
+    2 * workers + 1. What has no length needs their ``count``.
     """
     count = len(items) if isinstance(items, Sized) else count
     assert count is not None
-    workers = min(workers, count)
+    waiting = 2 * workers + 1 if waiting is None else waiting
+    workers = min(workers, count, waiting)
     with progress(label, count) as step:
         if workers <= 1:
             for item in items:
@@ -43,7 +45,7 @@ def in_order(
                 for item in items:
                     # In the caller's context, so that its settings hold in the workers too.
                     pending.append(pool.submit(copy_context().run, function, item))
-                    if len(pending) > 2 * workers:  # what has not been taken up stays bounded
+                    if len(pending) >= waiting:  # what has not been taken up stays bounded
                         yield pending.popleft().result()
                         step()
                 while pending:

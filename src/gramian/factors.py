@@ -14,9 +14,11 @@ from gramian._arrays import Array, Namespace
 from gramian._linalg import psd_root
 from gramian._threads import side_by_side
 from gramian.core import BlockCore
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows
 
 __all__ = ["Factors"]
+
+LEAST_KEPT = 0.02  # of the rows: fewer are not worth keeping
 
 
 class Factors:
@@ -90,20 +92,73 @@ class Factors:
     @property
     def nbytes(self) -> int:
         """What Z, S and the order of the rows take when they are kept."""
-        numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
         small = [kept.nbytes for kept in (self.core, self.order) if kept is not None]
-        return numbers * _arrays.itemsize(self.dtype) + sum(small)
+        return self.features_nbytes + sum(small)
 
     @property
     def evaluations(self) -> int:
         """The kernel values that one walk over Z computes: none where it is kept."""
         return sum(part.evaluations for part in self.parts)
 
-    def persist(self) -> Factors:
-        """These factors with Z kept in memory, if that fits the budget."""
-        if self.nbytes > _settings.memory_budget() // 2:
+    @property
+    def features_nbytes(self) -> int:
+        """What Z alone takes when it is kept."""
+        numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
+        return numbers * _arrays.itemsize(self.dtype)
+
+    def persist(self, room: int | None = None, *, partly: bool = False) -> Factors:
+        """These factors with Z kept in memory, if that fits.
+
+        ``room`` is what it may take, by default half of the memory budget. With ``partly``, Z of as
+        many rows as fit is kept, and that of the others computed whenever it is walked.
+        """
+        count = self.keepable(room, partly=partly)
+        if count == 0:
             return self
-        return Factors(self._each(lambda i: self.parts[i].persist()), self.core, self.order)
+        if count == self.shape[0]:
+            parts = self._each(lambda i: _in_memory(self.parts[i]))
+            return Factors(parts, self.core, self.order)
+
+        def some(i: int) -> tuple[Rows, np.ndarray]:
+            Z, rows = self.parts[i], self._rows[i]
+            assert isinstance(Z, FeatureRows)
+            kept, order = Z.persist_some(count * Z.shape[0] // self.shape[0])
+            return kept, rows.start + order
+
+        pairs = self._each(some)
+        order = np.concatenate([order for _, order in pairs])
+        order = order if self.order is None else self.order[order]
+        return Factors([Z for Z, _ in pairs], self.core, order)
+
+    def keepable(self, room: int | None = None, *, partly: bool = False) -> int:
+        """The number of rows that ``persist`` keeps: none, all or, with ``partly``, some."""
+        n = self.shape[0]
+        room = _settings.memory_budget() // 2 if room is None else room
+        if self.nbytes <= room:
+            return n
+        if not partly or not all(isinstance(Z, FeatureRows) for Z in self.parts):
+            return 0
+        # The order of the rows is kept too.
+        size = self.features_nbytes
+        fraction = (room - (self.nbytes - size) - 8 * n) / size
+        return int(fraction * n) if fraction >= LEAST_KEPT else 0
+
+    def kept_bytes(self, count: int) -> int:
+        """What Z takes where so many rows of it are kept."""
+        order = 8 * self.shape[0] if 0 < count < self.shape[0] else 0
+        return self.features_nbytes * count // max(self.shape[0], 1) + order
+
+    def kept(self) -> tuple[Factors, np.ndarray] | None:
+        """Where Z of some rows is in memory: the factors of these, and their numbers."""
+        if not all(isinstance(Z, JoinedRows) for Z in self.parts):
+            return None
+        assert self.order is not None
+        parts = [Z.members[0] for Z in self.parts]  # type: ignore[attr-defined]
+        numbers = [
+            self.order[rows.start : rows.start + Z.shape[0]]
+            for Z, rows in zip(parts, self._rows, strict=True)
+        ]
+        return Factors(parts, self.core), np.concatenate(numbers)
 
     def take(self, numbers: np.ndarray) -> Factors:
         """The factors of some rows, kept in memory."""
@@ -114,6 +169,24 @@ class Factors:
             parts.append(ArrayRows(Z.take(where[mine] - rows.start)))
             order.append(mine)
         return Factors(parts, self.core, np.concatenate(order))
+
+    def take_bytes(self, count: int) -> int:
+        """What ``take`` of so many rows takes: their features, partly twice, and the rows."""
+        rows = [Z.rows for Z in self.parts if isinstance(Z, FeatureRows)]
+        of_row = max((x.row_bytes for x in rows), default=0)
+        return count * (2 * self.features_nbytes // max(self.shape[0], 1) + of_row)
+
+    def some(self, positions: np.ndarray) -> Factors:
+        """The factors of rows at ascending places in the order of the parts, still where they are.
+
+        The result is in the order given.
+        """
+        edges = np.searchsorted(positions, [0, *(rows.stop for rows in self._rows)])
+        parts = [
+            Z.choose(positions[first:last] - rows.start)
+            for Z, rows, (first, last) in zip(self.parts, self._rows, pairwise(edges), strict=True)
+        ]
+        return Factors(parts, self.core)
 
     def coordinates(self, numbers: np.ndarray) -> Array:
         """Some rows of Z in all columns, in float64: few rows only, since most of it is 0."""
@@ -158,6 +231,7 @@ class Factors:
         prepare: Callable[[slice], Callable[..., Any]],
         *aligned: Array,
         row_bytes: int = 0,
+        result_bytes: int = 0,
         label: str = "features",
     ) -> list[Any]:
         """For each part, the sum over its blocks; ``prepare(columns)`` gives its function.
@@ -170,7 +244,9 @@ class Factors:
             function, Z = prepare(self.part_columns[i]), self.parts[i]
             if Z.shape[0] == 0:  # no block to begin with: sums of nothing have their shape too
                 return function(Z.collect(), *mine)
-            return Z.sum(function, *mine, row_bytes=row_bytes, label=label)
+            return Z.sum(
+                function, *mine, row_bytes=row_bytes, result_bytes=result_bytes, label=label
+            )
 
         return self._each(one)
 
@@ -184,11 +260,18 @@ class Factors:
 
     def unprojected(self) -> tuple[Factors, Array | None]:
         """Factors of C and a matrix P in float64, where Z = C P; else these factors, and None."""
+        values = self.values()
+        if values is None:
+            return self, None
+        projection = self.parts[0].product[1]  # type: ignore[attr-defined]
+        return values, _arrays.astype(projection, self.xp.float64)
+
+    def values(self) -> Factors | None:
+        """Factors of C, where Z = C P."""
         product = getattr(self.parts[0], "product", None)
         if product is None or len(self.parts) > 1 or self.core is not None:
-            return self, None
-        values, projection = product
-        return Factors(values, order=self.order), _arrays.astype(projection, self.xp.float64)
+            return None
+        return Factors(product[0], order=self.order)
 
     def features_matmul(self, W: Array) -> Array:
         """Z @ W, in float64."""
@@ -266,9 +349,18 @@ class Factors:
 
         # Copies in float64 are what a block needs beside itself.
         spare = 8 * (walked.rank + self.rank) if precise else 0
-        pairs = walked.sum(lambda columns: part, *aligned, row_bytes=spare)
+        pairs = walked.sum(
+            lambda columns: part,
+            *aligned,
+            row_bytes=spare,
+            result_bytes=self.inner_size() * _arrays.itemsize(dtype),
+        )
         host = [[np.asarray(_arrays.to_numpy(a), np.float64) for a in pair] for pair in pairs]
         return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
+
+    def inner_size(self) -> int:
+        """The numbers of the largest block of ZᵀZ."""
+        return max(Z.shape[1] for Z in self.parts) ** 2
 
     def diagonal(self) -> Array:
         """The diagonal of K̃, in float64."""
@@ -339,3 +431,7 @@ class Factors:
 def _slices(lengths: Any) -> list[slice]:
     edges = [0, *accumulate(int(length) for length in lengths)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _in_memory(Z: Rows) -> Rows:
+    return Z.persist() if isinstance(Z, ArrayRows) else ArrayRows(Z.collect())

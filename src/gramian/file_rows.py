@@ -19,7 +19,21 @@ __all__ = ["FileRows", "open_rows"]
 BATCH_BYTES = 16 * 1024**2  # what is read at a time: small batches of many columns are slow
 
 
-class FileRows(BlockRows):
+class _OnDisk(BlockRows):
+    """What rows of files take in memory, whatever else they are."""
+
+    # Blocks that wait, two for each thread and one, the one that is worked on, and a copy of it.
+    _held = 5
+
+    def fits(self) -> bool:
+        """Whether ``persist`` keeps the rows in memory."""
+        return self.shape[0] * self.row_bytes <= _settings.memory_budget() // 2
+
+    def _reading_bytes(self) -> int:
+        return 2 * _batch_bytes()  # blocks that wait may be of two batches
+
+
+class FileRows(_OnDisk):
     """Rows of files, of one after the other; :func:`gramian.open_rows` makes them.
 
     Files are read in the calling thread, a few batches ahead, while workers compute. Blocks are cut
@@ -48,8 +62,6 @@ class FileRows(BlockRows):
     """
 
     xp = _arrays.namespace(np.empty(0))
-    # Blocks that wait, two for each thread and one, and the one that is worked on.
-    _held = 4
 
     def __init__(
         self,
@@ -80,7 +92,7 @@ class FileRows(BlockRows):
         return FileRows(self.files, self._names, self.dtype, chosen)
 
     def persist(self) -> Rows:
-        if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
+        if not self.fits():
             return self
         rows = ArrayRows(self.collect())
         rows.names = self.names
@@ -110,9 +122,6 @@ class FileRows(BlockRows):
                 f"Row numbers must be from 0 to {n - 1}; got {indices.min()} to {indices.max()}."
             )
         return indices if isinstance(self._numbers, range) else self._numbers[indices]
-
-    def _bytes_per_row(self) -> int:
-        return self.shape[1] * self.dtype.itemsize
 
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
@@ -144,8 +153,7 @@ class FileRows(BlockRows):
 
     def _pieces(self, numbers: Numbers) -> Iterator[np.ndarray]:
         """Rows of the files with these ascending numbers, in pieces as they are read."""
-        size = min(BATCH_BYTES, _settings.memory_budget() // 16)
-        most = max(1, size // self._bytes_per_row())
+        most = max(1, _batch_bytes() // self.row_bytes)
         for file, first in zip(self.files, self._edges, strict=False):
             own = _files.within(numbers, int(first), int(first) + file.n_rows)
             if len(own):
@@ -164,6 +172,21 @@ class FileRows(BlockRows):
             f"one is in row {number - self._edges[file]}, column {name}. Drop such rows or fill "
             "them in (scikit-learn's SimpleImputer)."
         )
+
+
+class Planned(_OnDisk, ArrayRows):
+    """Stands for rows of a file where only sizes matter."""
+
+
+def planned_rows(n: int, d: int, dtype: Any, on_disk: bool) -> ArrayRows:
+    """Rows of this shape that take no memory, to find out what a fit on such rows would take."""
+    data = np.broadcast_to(np.zeros((), dtype), (n, d))
+    return Planned(data) if on_disk else ArrayRows(data)
+
+
+def _batch_bytes() -> int:
+    """What is read at a time."""
+    return min(BATCH_BYTES, _settings.memory_budget() // 16)
 
 
 def _ascending(numbers: Numbers) -> bool:

@@ -61,6 +61,11 @@ class Rows(ABC):
         """The kernel values that one walk over the rows computes: none where they are kept."""
         return 0
 
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in memory, on average."""
+        return self.shape[1] * _arrays.itemsize(self.dtype)
+
     @abstractmethod
     def take(self, indices: Any) -> Array:
         """The rows with these numbers, as one array in memory."""
@@ -94,12 +99,14 @@ class Rows(ABC):
         *aligned: Array,
         start: int = 0,
         row_bytes: int = 0,
+        result_bytes: int = 0,
         serial: bool = False,
         label: str = "rows",
     ) -> Any:
         """The sum over all blocks from row ``start`` on, of ``function(block, *aligned_blocks)``.
 
-        The function returns an array or a tuple of arrays; they are added in float64.
+        The function returns an array or a tuple of arrays; they are added in float64. Where these
+        are large, ``result_bytes`` says so: fewer of them then wait to be added.
         """
 
     @abstractmethod
@@ -118,22 +125,24 @@ class Rows(ABC):
     def choose(self, numbers: np.ndarray) -> Rows:
         """The rows with these numbers, still where they are; gathered when they are walked."""
 
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        """What ``map`` and ``sum`` take at once with these sizes, beside the result of ``map``."""
+        return 0
+
 
 class BlockRows(Rows):
     """Rows that are walked here, in blocks cut by their size, one after the other or in threads.
 
-    A subclass reads a block, and knows the size of a row.
+    A subclass reads a block.
     """
 
-    _held: int = 1  # how many times a block may be in memory at once, for each thread
+    # How many times a block may be in memory at once, for each thread: as it was read, and moved
+    # to where a kernel loses less to rounding.
+    _held: int = 2
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Array:
         """Rows start to stop, as an array in memory in the working dtype."""
-
-    @abstractmethod
-    def _bytes_per_row(self) -> int:
-        """What a row takes in the working dtype."""
 
     def map(
         self,
@@ -170,6 +179,7 @@ class BlockRows(Rows):
         *aligned: Array,
         start: int = 0,
         row_bytes: int = 0,
+        result_bytes: int = 0,
         serial: bool = False,
         label: str = "rows",
     ) -> Any:
@@ -179,7 +189,8 @@ class BlockRows(Rows):
 
         total: list[Array] = []
         single = False
-        for part in self._run(one, self.spans(row_bytes, start), label, serial):
+        waiting = self._waiting(result_bytes)
+        for part in self._run(one, self.spans(row_bytes, start), label, serial, waiting):
             single = not isinstance(part, tuple)
             parts = (part,) if single else part
             if total:
@@ -195,17 +206,43 @@ class BlockRows(Rows):
         Each block needs ``row_bytes`` a row beside the rows themselves.
         """
         workers = self._workers()
-        needed = row_bytes + self._held * self._bytes_per_row()
         _settings.check_fits(
-            needed * workers,
+            workers * self._needed(row_bytes),
             f"even one row of this computation in each of {workers} threads",
             "Set n_threads=1",
         )
-        row_bytes += self._bytes_per_row()
+        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
+
+    def _needed(self, row_bytes: int) -> int:
+        """What a row takes in each thread."""
+        return row_bytes + self._held * self.row_bytes
+
+    def _most_rows(self, row_bytes: int) -> int:
+        """The rows of a block, at most."""
         target = DEVICE_BYTES if _arrays.runs_own_threads(self.example()) else CACHE_BYTES
-        budget = _settings.memory_budget() // workers
-        most = min(max(target // row_bytes, LEAST_ROWS), budget // needed)
-        return even_spans(start, self.shape[0], most)
+        # Blocks should be a small part of the budget, and are never more than half of it: the rest
+        # is for what they are made for.
+        target = min(target, _settings.memory_budget() // 32)
+        budget = _settings.memory_budget() // 2 // self._workers()
+        fitting = max(target // (row_bytes + self.row_bytes), LEAST_ROWS)
+        return min(fitting, max(budget // self._needed(row_bytes), 1))
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        rows = min(self._most_rows(row_bytes), self.shape[0])
+        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
+        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
+
+    def _reading_bytes(self) -> int:
+        """What reading takes beside the blocks."""
+        return 0
+
+    def _waiting(self, result_bytes: int = 0) -> int:
+        """How many blocks are in work, or their results wait, at once."""
+        workers = self._workers()
+        most = 1 if workers == 1 else 2 * workers + 1
+        if not result_bytes:
+            return most
+        return min(most, max(_settings.memory_budget() // 4 // result_bytes - 2, 1))
 
     def _workers(self) -> int:
         return 1 if _arrays.runs_own_threads(self.example()) else _settings.n_threads()
@@ -216,6 +253,7 @@ class BlockRows(Rows):
         spans: Sequence[tuple[int, int]],
         label: str,
         serial: bool = False,
+        waiting: int | None = None,
     ) -> Iterator[Any]:
         """Results of ``function(block, start, stop)``, in the order of the spans."""
 
@@ -224,7 +262,7 @@ class BlockRows(Rows):
             return function(read(), start, stop)
 
         workers = 1 if serial else self._workers()
-        return in_order(one, self._blocks(spans), workers, label, len(spans))
+        return in_order(one, self._blocks(spans), workers, label, len(spans), waiting)
 
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
@@ -290,7 +328,7 @@ class ArrayRows(BlockRows):
         ready = self.data.dtype == self.dtype or self.are_objects
         if ready and not _arrays.is_on_disk(self.data):
             return self
-        if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
+        if self.shape[0] * self.row_bytes > _settings.memory_budget() // 2:
             return self
         return ArrayRows(_arrays.astype(_arrays.copy(self.data), self.dtype))
 
@@ -300,10 +338,11 @@ class ArrayRows(BlockRows):
     def choose(self, numbers: np.ndarray) -> Rows:
         return ChosenRows(self, numbers)
 
-    def _bytes_per_row(self) -> int:
+    @property
+    def row_bytes(self) -> int:
         if _arrays.issparse(self.data):  # a value and its column number for each stored entry
-            return 12 * self.data.nnz // max(self.shape[0], 1) + 8
-        return self.shape[1] * _arrays.itemsize(self.dtype)
+            return 12 * self.data.nnz // max(int(self.data.shape[0]), 1) + 8
+        return super().row_bytes
 
 
 class ChosenRows(ArrayRows):
@@ -323,7 +362,7 @@ class ChosenRows(ArrayRows):
         return self.rows.take(self.numbers[np.asarray(indices)])
 
     def persist(self) -> ArrayRows:
-        if self.shape[0] * self._bytes_per_row() > _settings.memory_budget() // 2:
+        if self.shape[0] * self.row_bytes > _settings.memory_budget() // 2:
             return self
         return ArrayRows(self.collect())
 
@@ -385,7 +424,10 @@ class FeatureRows(Rows):
     def take(self, indices: Any) -> Array:
         if len(indices) == 0:  # kernels have no largest distance to look at
             return _arrays.empty((0, self.shape[1]), self.example(), self.dtype)
-        return self.features(self.rows.take(indices))
+        taken = self.rows.take(indices)
+        if len(indices) <= LEAST_ROWS:
+            return self.features(taken)
+        return self._on(ArrayRows(taken)).collect()  # in blocks, and in threads
 
     def map(
         self,
@@ -418,6 +460,7 @@ class FeatureRows(Rows):
         *aligned: Array,
         start: int = 0,
         row_bytes: int = 0,
+        result_bytes: int = 0,
         serial: bool = False,
         label: str = "rows",
     ) -> Any:
@@ -426,6 +469,7 @@ class FeatureRows(Rows):
             *aligned,
             start=start,
             row_bytes=row_bytes + self._row_bytes,
+            result_bytes=result_bytes,
             serial=serial or self.serial,
             label=label,
         )
@@ -445,8 +489,12 @@ class FeatureRows(Rows):
 
     def choose(self, numbers: np.ndarray) -> Rows:
         product = self.product and (self.product[0].choose(numbers), self.product[1])
+        return self._on(self.rows.choose(numbers), product)
+
+    def _on(self, rows: Rows, product: tuple[Rows, Array] | None = None) -> FeatureRows:
+        """The same features of other rows."""
         return FeatureRows(
-            self.rows.choose(numbers),
+            rows,
             self.features,
             self.shape[1],
             self.dtype,
@@ -457,11 +505,121 @@ class FeatureRows(Rows):
             fused=self.fused,
         )
 
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return self.rows.walk_bytes(row_bytes + self._row_bytes, result_bytes)
+
     def persist(self) -> Rows:
         size = self.shape[0] * self.shape[1] * _arrays.itemsize(self.dtype)
         if size > _settings.memory_budget() // 2:
             return self
         return ArrayRows(self.collect())
+
+    def persist_some(self, count: int) -> tuple[Rows, np.ndarray]:
+        """These rows with ``count`` of them held in memory, and the order that they are then in.
+
+        Those in memory come first. They are spread over all rows in stretches, so that they are a
+        fair sample of rows in any order, and both kinds are still read from front to back.
+        """
+        inside = spread(self.shape[0], count)
+        order = np.concatenate((np.flatnonzero(inside), np.flatnonzero(~inside)))
+        kept, rest = np.split(order, [count])
+        return JoinedRows([ArrayRows(self.choose(kept).collect()), self.choose(rest)]), order
+
+
+class JoinedRows(Rows):
+    """Rows of several kinds, one after the other: of the same columns, dtype and library."""
+
+    def __init__(self, members: Sequence[Rows]) -> None:
+        self.members = list(members)
+        first = self.members[0]
+        self.edges = np.cumsum([0, *(rows.shape[0] for rows in members)]).tolist()
+        self.shape = (self.edges[-1], first.shape[1])
+        self.dtype = first.dtype
+        self.xp = first.xp
+
+    @property
+    def serial(self) -> bool:
+        return any(getattr(rows, "serial", False) for rows in self.members)
+
+    def take(self, indices: Any) -> Array:
+        indices = np.asarray(indices)
+        order = np.argsort(indices, kind="stable")
+        edges = np.searchsorted(indices[order], self.edges)
+        out = _arrays.empty((len(indices), self.shape[1]), self.example(), self.dtype)
+        for rows, start, (first, last) in zip(
+            self.members, self.edges, pairwise(edges), strict=False
+        ):
+            mine = order[first:last]
+            _arrays.put_rows(out, mine, rows.take(indices[mine] - start))
+        return out
+
+    def map(
+        self, function: Callable[..., Array], *aligned: Array, width: int | None = None,
+        dtype: Any = None, **options: Any,
+    ) -> Array:  # fmt: skip
+        dtype = self.dtype if dtype is None else dtype
+        n = self.shape[0]
+        out = _arrays.empty((n,) if width is None else (n, width), self.example(), dtype)
+        for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
+            own = (_arrays.span(a, start, stop) for a in aligned)
+            values = rows.map(function, *own, width=width, dtype=dtype, **options)
+            out[start:stop, ...] = values
+        return out
+
+    def sum(
+        self, function: Callable[..., Any], *aligned: Array, start: int = 0, **options: Any
+    ) -> Any:
+        totals = []
+        for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):
+            if max(start, first) < stop:
+                own = (_arrays.span(a, first, stop) for a in aligned)
+                totals.append(rows.sum(function, *own, start=max(start - first, 0), **options))
+        if isinstance(totals[0], tuple):
+            return tuple(sum(each) for each in zip(*totals, strict=True))
+        return sum(totals)
+
+    def collect(self) -> Array:
+        return _arrays.concat_rows([rows.collect() for rows in self.members])
+
+    def example(self) -> Array:
+        return self.members[0].example()
+
+    def choose(self, numbers: np.ndarray) -> Rows:
+        if np.any(numbers[1:] < numbers[:-1]):  # members mix: each block gathers its own rows
+
+            def gathered(x: Array, out: Array | None = None) -> Array:
+                return self.take(_arrays.to_numpy(x)[:, 0].astype(np.intp))
+
+            by_number = ArrayRows(_arrays.like(numbers[:, None], self.example(), self.xp.float64))
+            return FeatureRows(by_number, gathered, self.shape[1], self.dtype, serial=self.serial)
+        edges = np.searchsorted(numbers, self.edges)
+        chosen = [
+            rows.choose(numbers[first:last] - start)
+            for rows, start, (first, last) in zip(
+                self.members, self.edges, pairwise(edges), strict=False
+            )
+            if first < last
+        ]
+        if not chosen:
+            return self.members[0].choose(numbers)
+        return chosen[0] if len(chosen) == 1 else JoinedRows(chosen)
+
+    def persist(self) -> Rows:
+        return self
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return max(rows.walk_bytes(row_bytes, result_bytes) for rows in self.members)
+
+
+def spread(n: int, count: int, stretch: int = 256) -> np.ndarray:
+    """Which of n rows are chosen: ``count`` of them, in stretches at equal distances."""
+    whole = n // stretch
+    chosen = min(count // stretch, whole)
+    edges = np.arange(whole + 1) * chosen // max(whole, 1)
+    inside = np.zeros(n, dtype=bool)
+    inside[: whole * stretch] = np.repeat(np.diff(edges) > 0, stretch)
+    inside[np.flatnonzero(~inside)[: count - chosen * stretch]] = True
+    return inside
 
 
 def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:

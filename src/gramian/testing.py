@@ -10,9 +10,11 @@ own tests run them over all that it exports; a class of your own is tested the s
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pickle
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -24,6 +26,8 @@ from sklearn.base import clone
 import gramian
 from gramian import _arrays, _tiles
 from gramian import rows as rows_module
+from gramian._settings import format_bytes
+from gramian._threads import one_blas_thread
 from gramian.approximations import Approximation
 from gramian.gram import Gram
 from gramian.kernels import RBF, Kernel, Linear, Precomputed
@@ -35,6 +39,7 @@ __all__ = [
     "check_approximation",
     "check_kernel",
     "check_learner",
+    "check_memory",
     "check_rows",
     "check_sampler",
     "example",
@@ -332,6 +337,60 @@ def check_learner(learner: KernelLearner, *, library: str | None = None) -> None
     again = pickle.loads(pickle.dumps(fitted))
     for name in reference:
         _close(f"{name}: pickled", getattr(again, name)(new), getattr(fitted, name)(new), 0.0)
+
+
+@one_blas_thread()  # many small matrices
+def check_memory(
+    estimator: Approximation | KernelLearner,
+    sizes: tuple[int, ...] = (500, 1500),
+    budgets: tuple[str, ...] = ("1GB", "24MB"),
+) -> None:
+    """Check that ``estimate_memory`` of a learner or an approximation says what a fit takes.
+
+    What NumPy's arrays grow by, at the peak of a fit, is at most a tenth and a megabyte more, and
+    at least a quarter of it, but for a few megabytes. A fit whose estimate is within the memory
+    budget is not refused, and one beyond it is.
+    """
+    if "random_state" in estimator.get_params():
+        estimator = clone(estimator).set_params(random_state=0)
+    d, law = 20, f"{type(estimator).__name__}.estimate_memory"
+    clone(estimator).fit(*_with_target(sizes[0], d))  # what it imports is no part of a fit
+    for n in sizes:
+        X, y = _with_target(n, d)
+        for budget in budgets:
+            fresh = clone(estimator)
+            with gramian.config_context(memory_budget=budget):
+                need = fresh.estimate_memory(n, d)
+                fits = need.fits()
+                try:
+                    taken = _growth(lambda fresh=fresh, X=X, y=y: fresh.fit(X, y))
+                except gramian.MemoryBudgetError as error:
+                    assert not fits, f"{law}({n}, {d}) = {need}, yet it is refused: {error}"
+                    continue
+            said = f"{law}({n}, {d}) = {need} of {budget}; the fit took {format_bytes(taken)}"
+            assert fits, f"not refused: {said}"
+            assert taken <= 1.1 * need + 2**20, f"too little: {said}"
+            assert need <= 4 * taken + 2**23, f"too much: {said}"
+
+
+def _with_target(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    return example_rows(n, d), np.arange(n) % 3
+
+
+def _growth(call: Any) -> int:
+    """The bytes of arrays and objects at the peak of a call, beyond those before it."""
+    gc.collect()
+    running = tracemalloc.is_tracing()
+    if not running:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        call()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        if not running:
+            tracemalloc.stop()
 
 
 def _check_parameters(kernel: Kernel) -> None:

@@ -33,6 +33,11 @@ class Basis(NamedTuple):
         return self.map.width
 
 
+def points_of(rank: int) -> int:
+    """How many landmarks a basis of this rank has; it looks at as many rows beside them."""
+    return SAMPLED_PER_RANK * rank + SAMPLED_BESIDE
+
+
 def find_basis(
     gram: Gram, rank: int, sampler: Sampler, rng: np.random.Generator, y: np.ndarray | None
 ) -> Basis:
@@ -43,7 +48,7 @@ def find_basis(
     other rows alone, the least squares are unstable.
     """
     kernel, n = gram.kernel, gram.shape[0]
-    count = min(n, SAMPLED_PER_RANK * rank + SAMPLED_BESIDE)
+    count = min(n, points_of(rank))
     landmarks = sampler.select(gram, count, rng, y)
     others = np.arange(n)
     if landmarks.indices is not None:

@@ -85,17 +85,35 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     """Centres of scikit-learn's k-means on a subsample."""
     from sklearn.cluster import KMeans  # takes long to import
 
-    n = rows.shape[0]
-    size = min(n, max(CLUSTERED_ROWS, 100 * count))
+    n, size = rows.shape[0], _clustered_rows(rows, count)
     sample = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
     as_dense = size * rows.shape[1] * _arrays.itemsize(rows.dtype)
     if not _arrays.issparse(sample) or as_dense <= _settings.memory_budget() // 4:
         sample = _arrays.to_numpy(_arrays.dense(sample))
-    kmeans = KMeans(count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)))
+    kmeans = KMeans(
+        count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)), copy_x=False
+    )
     with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
         warnings.simplefilter("ignore", ConvergenceWarning)
         kmeans.fit(sample)
     return _arrays.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
+
+
+def _clustered_rows(rows: Rows, count: int) -> int:
+    """How many rows k-means looks at: no more than take a quarter of the memory budget."""
+    room = _settings.memory_budget() // 4 // rows.row_bytes
+    return min(rows.shape[0], max(CLUSTERED_ROWS, 100 * count), max(room, count))
+
+
+def split_bytes(rows: Rows, how: Any, count: int) -> int:
+    """What ``split`` takes in memory, beside blocks of rows."""
+    n, d = rows.shape
+    own = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
+    if isinstance(how, str) and how == "kmeans":
+        return own + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+    if isinstance(how, str) and how == "spectral":
+        return own + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
+    return own
 
 
 def _spectral_labels(

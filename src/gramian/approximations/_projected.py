@@ -11,6 +11,7 @@ from gramian._arrays import Array
 from gramian.gram import Gram
 from gramian.kernels import Kernel
 from gramian.kernels._pairings import Tile, tile_memory
+from gramian.memory import Amounts
 from gramian.rows import ArrayRows, Rows, even_spans
 from gramian.samplers import Landmarks
 
@@ -25,6 +26,13 @@ def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
     else:
         gram.evaluations += len(landmarks) ** 2
     return Gram(gram.kernel, ArrayRows(_arrays.astype(points, gram.rows.xp.float64)))
+
+
+def projected_bytes(rows: Rows, m: int, r: int) -> Amounts:
+    """What a :class:`ProjectedKernel` of m points and r features takes."""
+    item = _arrays.itemsize(rows.dtype)
+    # Points as they are, and prepared in their own dtype and in float64; P, also in panels.
+    return {"landmarks": m * (2 + 8 // item) * rows.row_bytes, "projection": 3 * m * r * item}
 
 
 class ProjectedKernel:

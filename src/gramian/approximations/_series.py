@@ -13,6 +13,7 @@ from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import clone
 
 from gramian import _arrays
 from gramian._arrays import Array
@@ -20,8 +21,11 @@ from gramian._checks import positive_integer
 from gramian.approximations.base import Approximation
 from gramian.gram import Gram
 from gramian.kernels import Kernel
+from gramian.memory import Amounts
+from gramian.rows import Rows
 
 MOST_TERMS = 512
+ENDLESS = 8  # the degree that is expected of a series without end
 TAIL = 1e-8  # the part of k(x, x) that terms left out may have, for the longest row
 
 
@@ -182,6 +186,27 @@ class DotProductMap(Approximation):
         elif self._constant:
             out[:, -1] += self._constant
         return out
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        n = positive_integer(self, "n_components", self.n_components)
+        return n, self._map_bytes(n, rows.shape[1], _arrays.itemsize(rows.dtype))[1]
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        n, d = positive_integer(self, "n_components", self.n_components), rows.shape[1]
+        kept = {"random map": self._map_bytes(n, d, _arrays.itemsize(rows.dtype))[0]}
+        norms = {"norms of rows": 3 * 8 * rows.shape[0], "blocks": rows.walk_bytes(8)}
+        return kept, [norms, kept]
+
+    def _degree(self) -> int:
+        """The highest degree of the series, or where that has no end one that few terms exceed."""
+        # A gamma that is not known yet may be any: only the degree matters.
+        kernel = clone(self._bare_kernel()).fit(np.ones((2, 1)))
+        coefficients = kernel.maclaurin(ENDLESS + 1)
+        return 1 if coefficients is None else max(int(np.flatnonzero(coefficients)[-1]), 1)
+
+    @abstractmethod
+    def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
+        """What n random features take: the map, and for each row the work on it."""
 
     def _work_bytes(self) -> int:
         return self._random.work_bytes if self._random is not None else 0

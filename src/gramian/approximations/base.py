@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
-from gramian._estimators import KernelParameter, all_or_nothing, generator
+from gramian._estimators import KernelEstimator, all_or_nothing, generator
 from gramian._threads import one_blas_thread
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
+from gramian.memory import Amounts
 from gramian.rows import FeatureRows, Rows
 
 __all__ = ["Approximation", "ApproximationWarning"]
@@ -25,8 +26,16 @@ class ApproximationWarning(UserWarning):
     """An approximation that is not what was asked for."""
 
 
+class Plan(NamedTuple):
+    """An approximation as far as it is known from the shape of the rows."""
+
+    factors: Factors  # their sizes alone: features cannot be computed
+    kept: Amounts  # what a fit leaves in memory
+    steps: list[Amounts]  # what a fit takes at each step, what it keeps included
+
+
 class Approximation(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameter, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator, BaseEstimator
 ):
     """Base of the approximations K̃ = Z S Zᵀ of a kernel matrix.
 
@@ -75,6 +84,33 @@ class Approximation(
         """
         return None
 
+    # What a fit takes in memory, known from the shape of the rows and the parameters alone.
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        """The number of features, and what making them works on for each row, before the fit."""
+        raise NotImplementedError
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        """What the fit keeps, and what it takes at each of its steps."""
+        raise NotImplementedError
+
+    def plan(self, rows: Rows) -> Plan:
+        """What this approximation is, or will be when it is fitted, on rows of this shape."""
+        if not hasattr(self, "n_components_"):
+            return self._plan_fit(rows)
+        dtype, work = self._feature_dtype(rows), self._work_bytes()
+        return Plan(self._planned_factors(rows, dtype, self.n_components_, work), {}, [])
+
+    def _plan_fit(self, rows: Rows) -> Plan:
+        factors = self._planned_factors(rows, rows.dtype, *self._expected(rows))
+        return Plan(factors, *self._fit_steps(rows))
+
+    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
+        return Factors(FeatureRows(rows, self._features, width, dtype, work_bytes=work_bytes))
+
+    def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
+        return self._plan_fit(rows).steps
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Approximation:
         """Learn the approximation from the rows X."""
@@ -87,6 +123,7 @@ class Approximation(
         """``fit`` on rows that are checked already."""
         kernel = clone(as_kernel(self.kernel))
         rows = kernel.check_rows(rows)
+        self._check_memory(rows, "Use fewer n_components")
         with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel

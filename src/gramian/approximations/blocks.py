@@ -14,23 +14,29 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 
-from gramian import _arrays, _linalg
+from gramian import _arrays, _linalg, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
 from gramian._threads import one_blas_thread, side_by_side
 from gramian.approximations._basis import (
+    SAMPLED_BESIDE,
+    SAMPLED_PER_RANK,
     Basis,
     find_basis,
     in_float64,
     in_proportion,
     link_matrix,
+    points_of,
     ranks_by_spectrum,
 )
-from gramian.approximations._partition import nearest, split
+from gramian.approximations._partition import nearest, split, split_bytes
+from gramian.approximations._projected import projected_bytes
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.core import BlockCore
 from gramian.factors import Factors
+from gramian.file_rows import planned_rows
 from gramian.gram import Gram
+from gramian.memory import Amounts
 from gramian.rows import FeatureRows, Rows
 from gramian.samplers import as_sampler
 
@@ -130,6 +136,67 @@ class _Blocks(Approximation):
 
         return ranks_by_spectrum(_each_block(spectrum, grams, rng), sizes, total)
 
+    # What a fit takes in memory. Blocks are expected to be uneven, in rows as in ranks.
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        total = positive_integer(self, "n_components", self.n_components)
+        points = points_of(-(-2 * total // self._count()))
+        return total, min(points, _tiles.TILE_COLUMNS) * _arrays.itemsize(rows.dtype)
+
+    def _count(self) -> int:
+        if isinstance(self.partition, str):
+            return positive_integer(self, "n_blocks", self.n_blocks)
+        return len(np.unique(np.asarray(_arrays.to_numpy(self.partition))))
+
+    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
+        n, count = rows.shape[0], len(getattr(self, "_bases", ())) or self._count()
+        count = min(count, n, width)
+        edges = np.cumsum(np.arange(count + 1)) / (count * (count + 1) // 2)
+        sizes = np.diff((edges * n).astype(int)), np.diff((edges * width).astype(int))
+        kind = _dtype_of(rows)
+        parts = [
+            FeatureRows(
+                planned_rows(int(size), rows.shape[1], kind, False),
+                self._features,
+                max(int(rank), 1),
+                dtype,
+                work_bytes=work_bytes,
+            )
+            for size, rank in zip(*sizes, strict=True)
+        ]
+        order = np.broadcast_to(np.zeros((), np.int32 if n < 2**31 else np.int64), (n,))
+        return Factors(parts, self._planned_core(), order)
+
+    def _planned_core(self) -> BlockCore | None:
+        """None where blocks are not linked."""
+        return None
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        (n, d), item = rows.shape, _arrays.itemsize(rows.dtype)
+        total, count = self._expected(rows)[0], self._count()
+        rank = -(-2 * total // count)  # of a large block
+        points = min(points_of(rank), 2 * n // count + 1)
+        all_points = min(SAMPLED_PER_RANK * total + SAMPLED_BESIDE * count, n)
+        labels = {"labels and order of rows": (4 + 4 + 8) * n}
+        kept = {
+            **labels,
+            "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
+            "projection": 3 * all_points * rank * item,
+        }
+        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # what links are fitted on
+        sampled = max(4 * total // count, 100) if self.ranks == "spectrum" else 0
+        wide = 8 * rows.row_bytes // item  # a row in float64
+        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
+        block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), block))
+        work = max(work, sampler.select_bytes(block, points))
+        at_once = min(_settings.n_threads(), count)
+        steps: list[Amounts] = [
+            {"choice of blocks": split_bytes(rows, self.partition, count)},
+            {**kept, "fitted on": fitted_on, "bases": at_once * work},
+        ]
+        return kept, steps
+
     # Which block a row belongs to: training rows keep theirs, new rows go to the nearest centre.
 
     def _remember(self, rows: Rows, rng: np.random.Generator) -> None:
@@ -203,6 +270,10 @@ class _Blocks(Approximation):
         with one_blas_thread() if small else nullcontext():
             yield
         self.times_[step] = perf_counter() - start
+
+
+def _dtype_of(rows: Rows) -> np.dtype:
+    return np.dtype(f"float{8 * _arrays.itemsize(rows.dtype)}")
 
 
 def _each_block(function: Any, grams: list[Gram], rng: np.random.Generator) -> list[Any]:
@@ -366,6 +437,24 @@ class MEKA(_Blocks):
             choice(self, "psd", self.psd, ("clip", "shift"))
         self._rule()
         return super()._fit(gram, rng, y)
+
+    def _planned_core(self) -> BlockCore | None:
+        return None if self._count() == 1 else BlockCore(np.empty((0, 0)))
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        kept, steps = super()._fit_steps(rows)
+        total = self._expected(rows)[0]
+        wide = 8 * rows.row_bytes // _arrays.itemsize(rows.dtype)  # a row in float64
+        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_BESIDE * self._count())
+        points = min(points, rows.shape[0])
+        largest = min(2 * points_of(-(-3 * total // (2 * self._count()))), points)
+        links = 3 * 8 * largest * points // 2 + 3 * points * wide
+        square = 8 * total**2
+        steps += [
+            {**kept, "fitted on": steps[-1]["fitted on"], "links": square + links},
+            {**kept, "links": square, "decomposition": 7 * square},
+        ]
+        return {**kept, "links": square // 2}, steps
 
     def _link(self, gram: Gram) -> BlockCore | None:
         bases, count = self._bases, len(self._bases)

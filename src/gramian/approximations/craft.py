@@ -11,8 +11,8 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian._checks import choice, positive_integer
 from gramian.approximations._series import DotProductMap, Features, Series
-from gramian.approximations.maclaurin import MaclaurinFeatures
-from gramian.approximations.tensor_sketch import TensorSketchFeatures
+from gramian.approximations.maclaurin import MaclaurinFeatures, maclaurin_bytes
+from gramian.approximations.tensor_sketch import TensorSketchFeatures, sketch_bytes, sketch_work
 
 __all__ = ["CRAFT"]
 
@@ -32,9 +32,9 @@ class FourierProjection:
         self.frequencies = 1 + rng.permutation((up.width - 1) // 2)[: n // 2]
         signs = 1.0 - 2.0 * rng.integers(2, size=up.width)
         self.signs = _arrays.like(signs * np.sqrt(2.0 / n), like, like.dtype)
-        # The many features, their transform and what is taken of it.
-        size = _arrays.itemsize(like.dtype)
-        self.work_bytes = up.work_bytes + size * (2 * up.width + 2 + n)
+        self.work_bytes = up.work_bytes + _projection_work(
+            up.width, n, _arrays.itemsize(like.dtype)
+        )
 
     def fill(self, x: Array, out: Array) -> None:
         xp = _arrays.namespace(out)
@@ -49,6 +49,11 @@ class FourierProjection:
             out[:, half : 2 * half] = xp.imag(taken)
         if 2 * half < self.width:
             out[:, -1] = xp.real(transform[:, 0]) * 0.5**0.5
+
+
+def _projection_work(many: int, n: int, item: int) -> int:
+    """For each row: the many features, their transform and what is taken of it."""
+    return item * (2 * many + 2 + n)
 
 
 class CRAFT(DotProductMap):
@@ -110,10 +115,20 @@ class CRAFT(DotProductMap):
         self.expansion = expansion
         self.random_state = random_state
 
+    def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
+        many, degree = self._many(n), self._degree()
+        if choice(self, "up", self.up, tuple(_UP)) == "maclaurin":
+            size, work = maclaurin_bytes(many, d, degree, item), item * many
+        else:
+            size, work = sketch_bytes(many, d, degree, item), sketch_work(many, d, item)
+        return size + 8 * many, work + _projection_work(many, n, item)
+
+    def _many(self, n: int) -> int:
+        many = positive_integer(self, "expansion", self.expansion) * n
+        return int(scipy.fft.next_fast_len(max(many, n + 2), real=True))
+
     def _draw(
         self, series: Series, n: int, rng: np.random.Generator, like: Array
     ) -> FourierProjection:
         features = _UP[choice(self, "up", self.up, tuple(_UP))]
-        many = positive_integer(self, "expansion", self.expansion) * n
-        many = int(scipy.fft.next_fast_len(max(many, n + 2), real=True))
-        return FourierProjection(features(series, many, rng, like), n, rng, like)
+        return FourierProjection(features(series, self._many(n), rng, like), n, rng, like)

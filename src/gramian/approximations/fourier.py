@@ -13,6 +13,7 @@ from gramian._threads import one_blas_thread
 from gramian.approximations._spectra import Law, draw, laws
 from gramian.approximations.base import Approximation
 from gramian.gram import Gram
+from gramian.memory import Amounts
 from gramian.rows import Rows
 
 __all__ = ["RandomFourier"]
@@ -145,8 +146,27 @@ class RandomFourier(Approximation):
 
     def _work_bytes(self) -> int:
         d, count = self.frequencies_.shape
-        # The product of sparse rows is made before it is written.
-        return (max(d, count) + count) * _arrays.itemsize(self.frequencies_.dtype)
+        return _work(d, count, _arrays.itemsize(self.frequencies_.dtype))
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        n = positive_integer(self, "n_components", self.n_components)
+        return n, _work(rows.shape[1], (n + 1) // 2, _arrays.itemsize(rows.dtype))
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        d, item = rows.shape[1], _arrays.itemsize(rows.dtype)
+        count = (self._expected(rows)[0] + 1) // 2
+        kept = {"frequencies": d * count * item}
+        # Uniform numbers, what they are turned into, and the frequencies in float64. A sequence has
+        # a power of 2 of points; orthogonal directions come in squares of d by d.
+        step = {"frequencies": 8 * d * (8 * count + CENTRE_ROWS)}
+        if self.frequencies == "orthogonal":
+            step["directions"] = 3 * 8 * d**2
+        return kept, [step]
+
+
+def _work(d: int, count: int, item: int) -> int:
+    # The product of sparse rows is made before it is written.
+    return (max(d, count) + count) * item
 
 
 def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tuple[Law, int, float]]:

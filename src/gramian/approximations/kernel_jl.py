@@ -9,13 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
+from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian._checks import positive_integer
-from gramian.approximations._projected import FeatureKernel, ProjectedKernel, gram_of
+from gramian.approximations._projected import (
+    FeatureKernel,
+    ProjectedKernel,
+    gram_of,
+    projected_bytes,
+)
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.gram import Gram
 from gramian.kernels import Kernel
+from gramian.memory import Amounts
+from gramian.rows import Rows
 from gramian.samplers import Uniform
 
 __all__ = ["KernelJL"]
@@ -97,6 +104,7 @@ class KernelJL(Approximation):
             raise ValueError(f"centred of KernelJL must be True or False; got {self.centred!r}.")
         r = positive_integer(self, "n_components", self.n_components)
         s = self._count(gram.shape[0])
+        self._warn_of_count(gram.shape[0])
         self.sample_ = Uniform().select(gram, s, rng)
         self._gram = gram_of(gram, self.sample_)
         R = rng.standard_normal((r, s)).T / (s * sqrt(s * r))
@@ -115,13 +123,28 @@ class KernelJL(Approximation):
                 "n_samples of KernelJL must be an integer from 2 up, or None for a hundredth of "
                 f"the rows; got {self.n_samples!r}."
             )
-        if self.n_samples > n:
+        return min(int(self.n_samples), n)
+
+    def _warn_of_count(self, n: int) -> None:
+        if self.n_samples is not None and self.n_samples > n:
             warnings.warn(
                 f"n_samples={self.n_samples} exceeds the number of rows; all {n} are used.",
                 ApproximationWarning,
                 stacklevel=6,
             )
-        return min(int(self.n_samples), n)
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        s = self._count(rows.shape[0])
+        columns = min(s, _tiles.TILE_COLUMNS)
+        r = positive_integer(self, "n_components", self.n_components)
+        return r, columns * _arrays.itemsize(rows.dtype)
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        s, (r, _) = self._count(rows.shape[0]), self._expected(rows)
+        sample = 2 * s * rows.row_bytes * 8 // _arrays.itemsize(rows.dtype)
+        kept = {**projected_bytes(rows, s, r), "subsample": sample}
+        blocks = 2 * 8 * s * min(s, _tiles.TILE_COLUMNS)  # of the subsample's matrix, at most
+        return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(blocks, 2**23)}]
 
     def _project(self, KR: Array, means: Array, dtype: Any) -> ProjectedKernel:
         """x ↦ k(x)ᵀ K R, with k and K centred on the subsample where asked for; means are K1/s.

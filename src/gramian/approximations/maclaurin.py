@@ -51,6 +51,11 @@ class MaclaurinFeatures:
             part *= _arrays.matmul(x, factor, memory)
 
 
+def maclaurin_bytes(n: int, d: int, degree: int, item: int) -> int:
+    # The vectors of all factors, and those of one as they are drawn.
+    return d * n * (degree * item + 2 * 8)
+
+
 class RandomMaclaurin(DotProductMap):
     """Random features for kernels of the inner product, k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0.
 
@@ -110,6 +115,9 @@ class RandomMaclaurin(DotProductMap):
         self.n_components = n_components
         self.keep_linear = keep_linear
         self.random_state = random_state
+
+    def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
+        return maclaurin_bytes(n, d, self._degree(), item), item * n
 
     def _draw(
         self, series: Series, n: int, rng: np.random.Generator, like: Array

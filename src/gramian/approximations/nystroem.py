@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from math import ceil, sqrt
+from math import ceil, isqrt, sqrt
 from numbers import Integral
 from typing import Any
 
@@ -12,17 +12,21 @@ import scipy.linalg
 from scipy.linalg.lapack import dpstrf
 from sklearn.utils.extmath import randomized_svd
 
-from gramian import _arrays, _settings
+from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
 from gramian._threads import few_blas_threads
-from gramian.approximations._projected import ProjectedKernel, gram_of
+from gramian.approximations._projected import ProjectedKernel, gram_of, projected_bytes
 from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.factors import Factors
 from gramian.gram import Gram
+from gramian.memory import Amounts
 from gramian.rows import FeatureRows, Rows
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
 __all__ = ["Nystroem"]
+
+CORE_COPIES = 6  # of the landmarks' matrix, while it is decomposed
 
 
 class Nystroem(Approximation):
@@ -95,7 +99,8 @@ class Nystroem(Approximation):
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))
         m = self._count(gram.shape[0])
-        sampler = as_sampler(self.landmarks, gram)
+        self._warn_of_count(gram.shape[0])
+        sampler = as_sampler(self.landmarks, gram, m)
         if sampler.needs_target and y is None:
             raise ValueError(
                 f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
@@ -129,13 +134,51 @@ class Nystroem(Approximation):
                 f"rank={self.rank} exceeds the {m} landmarks that n_components asks for: a rank is "
                 "at most the number of landmarks."
             )
-        if m > n:
+        return min(m, n)
+
+    def _warn_of_count(self, n: int) -> None:
+        if self.n_components != "sqrt" and self.n_components > n:
             warnings.warn(
-                f"n_components={m} exceeds the number of rows; {n} landmarks are used.",
+                f"n_components={self.n_components} exceeds the number of rows; {n} landmarks are "
+                "used.",
                 ApproximationWarning,
                 stacklevel=6,
             )
-        return min(m, n)
+
+    def _expected(self, rows: Rows) -> tuple[int, int]:
+        m = self._at_most(rows)[0]
+        return min(m, self.rank or m), min(m, _tiles.TILE_COLUMNS) * _arrays.itemsize(rows.dtype)
+
+    def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
+        """The number of landmarks, at most, and what chooses them."""
+        m = self._count(rows.shape[0])
+        m = m if self.tol is None else self._most(rows.shape[0], m)
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), m)
+        return sampler.most_landmarks(m), sampler
+
+    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
+        fitted = hasattr(self, "_projected")
+        m = int(self._projected.steps.shape[0]) if fitted else self._at_most(rows)[0]
+        product = FeatureRows(rows, self._features, m, dtype), np.broadcast_to(0.0, (m, width))
+        Z = FeatureRows(rows, self._features, width, dtype, work_bytes=work_bytes, product=product)
+        return Factors(Z)
+
+    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
+        (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
+        kept, item = projected_bytes(rows, m, r), _arrays.itemsize(rows.dtype)
+        steps: list[Amounts] = [
+            {
+                "choice of landmarks": sampler.select_bytes(rows, m),
+                "blocks": rows.walk_bytes(2 * work),
+            },
+            {"landmarks": kept["landmarks"], "decomposition": CORE_COPIES * 8 * m**2},
+        ]
+        if self.tol is not None:
+            steps.append({**kept, "blocks": rows.walk_bytes(work + item * m)})
+        if self.rank is not None and self.truncation == "embedding":
+            inner = rows.walk_bytes(work + item * m, item * m**2)
+            steps.append({**projected_bytes(rows, m, m), "features": 2 * 8 * m**2 + inner})
+        return kept, steps
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
@@ -204,8 +247,7 @@ class Nystroem(Approximation):
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
         if not is_real(self.tol) or not 0 < self.tol < 1:
             raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
-        n = gram.shape[0]
-        most = max(m, min(n, _settings.memory_budget() // 2 // (n * 8)))
+        most = self._most(gram.shape[0], m)
         while True:
             if sampler.grows:
                 # What they leave of the diagonal is the error itself, but for rounding.
@@ -226,6 +268,12 @@ class Nystroem(Approximation):
             ApproximationWarning,
             stacklevel=6,
         )
+
+    def _most(self, n: int, m: int) -> int:
+        """The landmarks that the memory budget allows, but at least m."""
+        budget = _settings.memory_budget()
+        square = isqrt(budget // 2 // (CORE_COPIES * 8))
+        return max(m, min(n, budget // 2 // (n * 8), square))
 
     def _trace_error(self, gram: Gram) -> float:
         explained = float(gram.rows.xp.sum(self._factors(gram).diagonal()))

@@ -35,8 +35,7 @@ class TensorSketchFeatures:
                 factors = [_arrays.scatter_matrix(values[j], rows[j], size, like) for j in range(p)]
                 self.sketches.append(factors)
         widest = max(factors[0].shape[0] for factors in self.sketches)
-        # The rows turned, a sketch, its transform and the product of those before.
-        self.work_bytes = _arrays.itemsize(like.dtype) * (d + 3 * widest + 4)
+        self.work_bytes = sketch_work(widest, d, _arrays.itemsize(like.dtype))
 
     def fill(self, x: Array, out: Array) -> None:
         # Features down, rows across: a sketch then adds whole rows, and transforms run abreast.
@@ -68,6 +67,16 @@ def _fast_sizes(n: int) -> Iterator[int]:
             size -= 1
         yield size
         n -= size
+
+
+def sketch_work(widest: int, d: int, item: int) -> int:
+    """For each row: the row turned, a sketch, its transform and the product of those before."""
+    return item * (d + 3 * widest + 4)
+
+
+def sketch_bytes(n: int, d: int, degree: int, item: int) -> int:
+    """For each degree as many sparse matrices; features are in a few groups of fast lengths."""
+    return 2 * degree**2 * (d * (item + 8) + 8 * n) // 2 + 4 * 8 * d
 
 
 class TensorSketch(DotProductMap):
@@ -117,6 +126,9 @@ class TensorSketch(DotProductMap):
         self.kernel = kernel
         self.n_components = n_components
         self.random_state = random_state
+
+    def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
+        return sketch_bytes(n, d, self._degree(), item), sketch_work(n, d, item)
 
     def _draw(
         self, series: Series, n: int, rng: np.random.Generator, like: Array

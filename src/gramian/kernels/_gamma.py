@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import squareform
 from sklearn.exceptions import NotFittedError
 
 from gramian import _arrays
@@ -17,6 +18,7 @@ from gramian.kernels.base import KernelWarning, ProfileKernel
 from gramian.rows import Rows
 
 SAMPLE_ROWS = 1000  # for rules that look at distances: half a million pairs
+FLAT_ROWS = 500  # of these, for the warning that a gamma says nothing
 
 
 class GammaKernel(ProfileKernel):
@@ -56,6 +58,10 @@ class GammaKernel(ProfileKernel):
         self.gamma_ = gamma
         self._warn_if_flat(sample)
         return self
+
+    def fit_bytes(self, rows: Rows) -> int:
+        sample = min(rows.shape[0], SAMPLE_ROWS) * rows.row_bytes
+        return sample * (1 + 2 * 8 // _arrays.itemsize(rows.dtype))  # as it is, and in float64
 
     def _warn_if_flat(self, sample: Any) -> None:
         """Warn where gamma makes all rows look alike, or each row alone."""
@@ -131,7 +137,7 @@ class DistanceKernel(GammaKernel):
 
     def _lengths(self, sample: Any) -> np.ndarray:
         """Distances between different rows of the sample, without zeros."""
-        pairs = self._distances(sample)[np.triu_indices(sample.shape[0], 1)]
+        pairs = squareform(self._distances(sample), checks=False)  # those above the diagonal
         pairs = pairs[pairs > 0]
         if not len(pairs):
             raise ValueError(
@@ -144,8 +150,14 @@ class DistanceKernel(GammaKernel):
     def _distances(self, sample: Any) -> np.ndarray:
         """The matrix of distances of the sampled rows, in float64."""
 
+    def fit_bytes(self, rows: Rows) -> int:
+        by_distance = self._given() is None and self._rule() != "scale"
+        compared = min(rows.shape[0], SAMPLE_ROWS if by_distance else FLAT_ROWS)
+        # Distances, and twice those above the diagonal.
+        return super().fit_bytes(rows) + 2 * 8 * compared**2
+
     def _warn_if_flat(self, sample: Any) -> None:
-        sample = sample[:500]
+        sample = sample[:FLAT_ROWS]
         n = sample.shape[0]
         if n < 10:
             return
@@ -153,7 +165,7 @@ class DistanceKernel(GammaKernel):
         np.fill_diagonal(K, 0.0)
         if np.median(K.max(axis=1)) < 1e-7:  # each row's nearest other row
             said = "nearly all kernel values between different rows are 0; K is near the identity"
-        elif np.percentile(K[np.triu_indices(n, 1)], 1) > 0.999:
+        elif np.percentile(squareform(K, checks=False), 1) > 0.999:
             said = "nearly all kernel values are 1; K is near a constant matrix"
         else:
             return

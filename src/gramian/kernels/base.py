@@ -62,6 +62,10 @@ class Kernel(BaseEstimator):
         """
         return self
 
+    def fit_bytes(self, rows: Rows) -> int:
+        """What ``fit_rows`` takes in memory, beside blocks of rows."""
+        return 0
+
     def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
         """The matrix of all k(x_i, y_j), written into ``out`` where that is given.
 

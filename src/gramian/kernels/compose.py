@@ -56,6 +56,9 @@ class _Composed(Kernel):
             part.fit_rows(rows, rng, weights)
         return self
 
+    def fit_bytes(self, rows: Rows) -> int:
+        return max(part.fit_bytes(rows) for part in self._parts())
+
 
 class _Pair(_Composed):
     def __init__(self, left: Kernel, right: Kernel) -> None:

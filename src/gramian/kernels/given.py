@@ -137,6 +137,10 @@ class Precomputed(Kernel):
             )
         return self
 
+    def fit_bytes(self, rows: Rows) -> int:
+        as_it_is = isinstance(rows, ArrayRows) and rows.data.dtype == rows.dtype
+        return 0 if as_it_is else rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype)
+
     def points(self, rows: Rows) -> Rows:
         # A training row is known by its number: the kernel with it is that column of the matrix.
         numbers = np.arange(rows.shape[0])[:, None]

@@ -16,6 +16,7 @@ from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, NewRows, Training, as_weights
+from gramian.memory import Amounts
 from gramian.rows import ArrayRows, Rows
 
 
@@ -55,23 +56,24 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     ) -> tuple[Factors, Rows, Array]:
         """The first rows of a stream, from which all is learned that later ones do not change."""
 
-        def stands_for(kernel: Kernel, n: int) -> Approximation:
-            # The square root of a batch would be too few for all that follows it.
-            return Nystroem(kernel, min(n, max(100, int(np.ceil(n**0.5)))))
-
         with warnings.catch_warnings():
             if not isinstance(self.kernel, Approximation):  # landmarks that nobody asked for
                 warnings.simplefilter("ignore", ApproximationWarning)
-            factors, rows, weights = self._training(X, rng, sample_weight, y, stands_for)
+            factors, rows, weights = self._training(X, rng, sample_weight, y, of_a_stream)
         assert isinstance(factors, Factors)
-        return factors.persist(), rows, weights
+        return factors.persist(self._room(self._beside(factors)), partly=True), rows, weights
 
     def _next_batch(self, X: Any, sample_weight: Any) -> tuple[Factors, Rows, Array]:
         """Later rows of the stream, in the features that the first gave."""
         assert self.approximation_ is not None
         rows = self._read(X, reset=False)
-        factors = self.approximation_.factor_rows(rows).persist()
+        factors = self.approximation_.factor_rows(rows)
+        factors = factors.persist(self._room(self._beside(factors)), partly=True)
         return factors, rows, _full(as_weights(sample_weight, rows), rows)
+
+    def _beside(self, factors: Factors) -> Amounts:
+        """What passes over factors take beside these."""
+        raise NotImplementedError
 
     def predict(self, X: Any) -> Array:
         """The nearest centre of each row of X."""
@@ -128,6 +130,12 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _is_unbiased(self) -> bool:
         return self.approximation_ is not None and self.approximation_.unbiased
+
+
+def of_a_stream(kernel: Kernel, n: int) -> Approximation:
+    """What stands for a bare kernel where more rows will come than the n that are there."""
+    # The square root of a batch would be too few for all that follows it.
+    return Nystroem(kernel, min(n, max(100, int(np.ceil(n**0.5)))))
 
 
 def _full(weights: Array | None, rows: Rows) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gramian import _arrays, _linalg, _settings
+from gramian import _arrays, _linalg
 from gramian._arrays import Array
 from gramian._threads import few_blas_threads, one_blas_thread
 from gramian.factors import Factors
@@ -29,20 +29,28 @@ PASS_TARGET = 4  # and for each target
 DOUBLE = 2  # float64 by float32
 
 
-def iteration_pays(factors: Factors, n_targets: int, *, precise: bool) -> bool:
-    """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor."""
-    if len(factors.parts) > 1 or factors.core is not None:
+def streams(factors: Factors) -> bool:
+    """Whether the factors are features alone, of one part."""
+    return len(factors.parts) == 1 and factors.core is None
+
+
+def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
+    """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor.
+
+    ``room`` is what C may take in memory.
+    """
+    if not streams(factors):
         return False
-    n, r = factors.shape[0], factors.rank
-    C, P = factors.unprojected()
+    n, r, projected = factors.shape[0], factors.rank, factors.values()
+    C = projected or factors
     m = C.rank
-    project = 0 if P is None else 2 * m * r
+    project = 0 if projected is None else 2 * m * r
     factor = DOUBLE if precise or _arrays.itemsize(factors.dtype) == 8 else 1
     make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
     row = make + factor * (project + r * r)  # of normal equations
     times, iterations = _preconditioning(n, r)
-    kept = C.nbytes <= _settings.memory_budget() // 2  # else C is computed anew in each pass
-    made = n * make * (1 if kept else iterations + 1)
+    kept = C.keepable(room, partly=True)  # other rows of C are computed anew in each pass
+    made = make * (n + (n - kept) * iterations)
     passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
     return times * r * row + made + passes < n * row
 
@@ -56,12 +64,15 @@ def _preconditioning(n: int, r: int) -> tuple[float, float]:
     return times, 120 / times**0.7
 
 
-def streamed_iteration(system: System, *, precise: bool) -> Solution:
-    """θ of (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C; products in float64 with ``precise``."""
+def streamed_iteration(system: System, room: int, *, precise: bool) -> Solution:
+    """θ of (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C; products in float64 with ``precise``.
+
+    C of as many rows is kept as ``room`` has bytes for.
+    """
     alphas = system.alphas
     precondition = _preconditioner(system, precise)
     with one_blas_thread():
-        products = _Products(system, precise)
+        products = _Products(system, room, precise)
         right, *held = products.with_targets(system.Y)
         watch = Watch(None)
         if held:
@@ -118,25 +129,27 @@ class _FusedValues:
 class _Products:
     """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
 
-    def __init__(self, system: System, precise: bool) -> None:
+    def __init__(self, system: System, room: int, precise: bool) -> None:
         factors: Factors = system.matrix
         rows, self._P = factors.unprojected()
         self.dtype = factors.xp.float64 if precise else factors.dtype
         source: Any = rows.parts[0]
         self._fused = None if precise or getattr(source, "fused", None) is None else source
-        self._C = rows if self._fused is not None else rows.persist()
+        self._C = rows if self._fused is not None else rows.persist(room, partly=True)
         given = (system.weights, system.held_out)
-        self._weights = [factors.arrange(w)[:, None] for w in given if w is not None]
+        self._weights = [self._C.arrange(w)[:, None] for w in given if w is not None]
 
     def with_targets(self, Y: Array) -> list[np.ndarray]:
-        return self._sum(lambda values, y: y, self._C.arrange(Y))
+        return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
         U = _arrays.like(V, self._C.parts[0].example(), self._C.xp.float64)
         U = _arrays.astype(U if self._P is None else self._P @ U, self.dtype)
-        return self._sum(lambda values: values.times(U))
+        return self._sum(lambda values: values.times(U), U.shape[1])
 
-    def _sum(self, function: Callable[..., Array], *targets: Array) -> list[np.ndarray]:
+    def _sum(
+        self, function: Callable[..., Array], columns: int, *targets: Array
+    ) -> list[np.ndarray]:
         xp, P = self._C.xp, self._P
 
         def part(values: Any, *aligned: Array) -> Array:
@@ -144,22 +157,28 @@ class _Products:
             weighted = [product * _arrays.astype(w, self.dtype) for w in aligned[len(targets) :]]
             return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
 
-        total = self._walk(part, *targets, *self._weights)
+        result = 8 * self._C.rank * columns * max(len(self._weights), 1)
+        total = self._walk(part, result, *targets, *self._weights)
         total = total if P is None else xp.matrix_transpose(P) @ total
         return np.split(_arrays.to_numpy(total), max(len(self._weights), 1), axis=1)
 
-    def _walk(self, part: Callable[..., Array], *aligned: Array) -> Array:
+    def _walk(self, part: Callable[..., Array], result_bytes: int, *aligned: Array) -> Array:
         source = self._fused
         if source is not None:
             return source.rows.sum(
-                lambda x, *a: part(_FusedValues(source, x), *a), *aligned, label="ridge"
+                lambda x, *a: part(_FusedValues(source, x), *a),
+                *aligned,
+                result_bytes=result_bytes,
+                label="ridge",
             )
 
         def dense(c: Array, *a: Array) -> Array:
             return part(_Values(_arrays.astype(c, self.dtype)), *a)
 
         spare = 0 if self.dtype == self._C.dtype else 8 * self._C.rank  # C in float64
-        (total,) = self._C.sum(lambda _: dense, *aligned, row_bytes=spare)
+        (total,) = self._C.sum(
+            lambda _: dense, *aligned, row_bytes=spare, result_bytes=result_bytes
+        )
         return total
 
 

@@ -1,6 +1,7 @@
 """Lloyd's iterations: on the exact kernel matrix, and on factors of it.
 
-Several restarts advance together, so that they share each pass over the matrix or the features.
+Several restarts advance together, so that they share each pass over the matrix or the features. A
+single one looks again only at rows that could have changed their cluster.
 """
 
 from __future__ import annotations
@@ -148,13 +149,15 @@ def on_factors(
     xp = factors.xp
     weights = factors.arrange(weights)  # labels too are in the order of the parts, until the end
     runs = [Run(no_labels(weights), means=centres) for centres in first]
+    single = len(runs) == 1 and first[0].shape[0] > 1
+    doubt = Doubt(factors) if single and Doubt.is_possible(factors) else None
     squared: Array | None = xp.zeros_like(weights)
     with progress("kernel k-means", max_iter) as step:
         for _ in range(max_iter):
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            changes = assign(factors, weights, going, squared)
+            changes = assign(factors, weights, going, squared, doubt)
             if squared is not None:  # the first pass tells the trace
                 trace = float(xp.sum(weights * squared)) - runs[0].objective()
                 for run in runs:
@@ -164,6 +167,8 @@ def on_factors(
                 means = centre_of(run.sums, run.masses)
                 run.means, refilled = fill_empty(means, run.masses, run.centres, sample)
                 unchanged = changed == 0 and not refilled
+                if doubt is not None:
+                    doubt.move(run)
                 run.record(run.objective(), unchanged, 0.0 if refilled else tol)
             step()
     for run in runs:
@@ -187,15 +192,88 @@ def no_labels(weights: Array) -> Array:
     return xp.full_like(weights, -1, dtype=xp.int64)
 
 
+class Doubt:
+    """Which rows could have another nearest centre than before, in the order of the parts.
+
+    Of each row a margin is known: by how much farther than its own centre the next one is, less the
+    way that the centres have gone since it was looked at (Hamerly, 2010). While that is positive,
+    the row's cluster is certain without its features.
+    """
+
+    def __init__(self, factors: Factors) -> None:
+        self.margins = np.zeros(factors.shape[0], dtype=np.float32)
+
+    @staticmethod
+    def is_possible(factors: Factors) -> bool:
+        """Whether distances obey the triangle inequality, and rows can be picked out."""
+        return factors.core is None and not _arrays.is_foreign(factors.parts[0].example())
+
+    def rows(self) -> np.ndarray | None:
+        """The places of the rows in doubt; None where these are too many to be picked out."""
+        doubtful = self.margins <= 0
+        return np.flatnonzero(doubtful) if 2 * np.count_nonzero(doubtful) < len(doubtful) else None
+
+    def move(self, run: Run) -> None:
+        """The centres go on to the means: margins shrink by the way of the own and of any other."""
+        way = np.sqrt(np.sum((run.means - run.centres) ** 2, axis=1))
+        farthest, second = np.argsort(-way)[:2].tolist()
+        other = np.full(len(way), way[farthest])
+        other[farthest] = way[second]
+        self.margins -= (way + other).astype(np.float32)[run.labels]
+
+    @staticmethod
+    def margin(products: np.ndarray, new: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """The margins of some rows from ||c||² - 2zᵀc, which is overwritten, and ||z||²."""
+        places = np.arange(len(new))
+        nearest = products[places, new]
+        products[places, new] = np.inf
+        beyond = products.min(axis=1) - nearest
+        # Rounding is relative to the squared norms.
+        beyond -= 32 * _arrays.eps(products.dtype) * (own + np.abs(nearest))
+        near = np.sqrt(np.maximum(own + nearest, 0.0))
+        return beyond / (near + np.sqrt(np.maximum(own + nearest + beyond, 0.0)) + 1e-30)
+
+
 def assign(
-    factors: Factors, weights: Array, runs: list[Run], squared: Array | None = None
+    factors: Factors,
+    weights: Array,
+    runs: list[Run],
+    squared: Array | None = None,
+    doubt: Doubt | None = None,
 ) -> list[int]:
     """One pass: each row to the nearest of the ``means``; how many changed, for each of the runs.
 
     The sums of the clusters follow from those before by the rows that changed alone, in late passes
     a few. They are exact: added up in float64, whatever the features are in. Squared distances to
     the nearest centre, of the first run, are written into ``squared`` where that is given; like
-    weights and labels it is in the order of the parts.
+    weights and labels it is in the order of the parts. With ``doubt``, for a single run, only rows
+    in doubt are looked at.
+    """
+    k, labels = runs[0].means.shape[0], [run.labels for run in runs]
+    beside = [] if squared is None else [squared]
+    if doubt is not None:
+        beside.append(doubt.margins)
+    rows = None if doubt is None or squared is not None else doubt.rows()
+    if doubt is None or rows is None:
+        return _pass(factors, weights, runs, labels, beside, margins=doubt is not None)
+    copies = [labels[0][rows]], [doubt.margins[rows]]
+    changes = _pass(factors.some(rows), weights[rows], runs, *copies, margins=True)
+    labels[0][rows], doubt.margins[rows] = copies[0][0], copies[1][0]
+    runs[0].masses = _arrays.mass_by_label(labels[0], weights, k)
+    return changes
+
+
+def _pass(
+    factors: Factors,
+    weights: Array,
+    runs: list[Run],
+    labels: list[Array],
+    beside: list[Array],
+    *,
+    margins: bool,
+) -> list[int]:
+    """A pass over all rows of the factors: ``labels``, one array for each run, are brought up to
+    date, and what else is asked for written into ``beside``: squared distances, at last margins.
     """
     xp, dtype, k = factors.xp, factors.dtype, runs[0].means.shape[0]
     C = xp.matrix_transpose(xp.concat([run.means for run in runs], axis=0))
@@ -203,7 +281,7 @@ def assign(
     norms = xp.sum(C * learned, axis=0)
     right, offset = _arrays.astype(-2.0 * learned, dtype), _arrays.astype(norms, dtype)
 
-    single = len(runs) == 1 and squared is None
+    single = len(runs) == 1 and not beside
 
     def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
         mine, own = _arrays.contiguous(right[columns, :]), factors.norms_in(columns)
@@ -222,9 +300,14 @@ def assign(
                 gains.append(gain)
                 masses_of.append(_arrays.mass_by_label(new, w, k))
                 changed.append(count)
-            for out in aligned[len(runs) :]:
+            outputs = aligned[len(runs) :]
+            if outputs:
+                lengths = own(z)
+            for out in outputs[: len(outputs) - margins]:
                 nearest = xp.min(products[:, :k], axis=1)
-                out[...] = own(z) + _arrays.astype(nearest, xp.float64)
+                out[...] = lengths + _arrays.astype(nearest, xp.float64)
+            if margins:
+                outputs[-1][...] = Doubt.margin(products, old, lengths)
             changes = _arrays.like(np.asarray(changed), masses_of[0])
             return xp.concat(gains, axis=0), xp.concat(masses_of, axis=0), changes
 
@@ -233,9 +316,10 @@ def assign(
     by_part = factors.sum(
         prepare,
         weights,
-        *(run.labels for run in runs),
-        *([] if squared is None else [squared]),
+        *labels,
+        *beside,
         row_bytes=2 * k * len(runs) * _arrays.itemsize(dtype),
+        result_bytes=8 * k * len(runs) * factors.rank,
         label="Lloyd",
     )
     sums, masses, changes = zip(*by_part, strict=True)

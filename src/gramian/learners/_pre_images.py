@@ -11,12 +11,15 @@ from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._threads import few_blas_threads
 from gramian.approximations import Approximation, Nystroem
+from gramian.file_rows import planned_rows
 from gramian.gram import Gram
 from gramian.kernels import RBF
 from gramian.learners.ridge import KernelRidge
+from gramian.memory import Amounts
 from gramian.rows import FeatureRows, Rows
 
 LEAST_LANDMARKS, MOST_LANDMARKS = 100, 1000
+_KERNEL = RBF("median")  # of two rows' scores
 
 
 class PreImages:
@@ -42,12 +45,10 @@ class PreImages:
 
         ``scores`` are features of the rows themselves, or of as many rows in memory.
         """
-        kernel = RBF("median")
-        dense = 8 * rows.shape[0] * rows.shape[1]
-        if Gram(kernel, scores).fits() and dense <= _settings.memory_budget() // 4:
-            ridge = KernelRidge(alpha, kernel, random_state=0)
+        if _exactly(scores, rows):
+            ridge = KernelRidge(alpha, _KERNEL, random_state=0)
             return ridge.fit(scores.collect(), _arrays.dense(rows.collect()))
-        nystroem = Nystroem(kernel, _landmarks(*rows.shape))
+        nystroem = Nystroem(_KERNEL, _landmarks(*rows.shape))
         approximation = nystroem.fit_rows(scores, np.random.default_rng(0))
         (features,) = approximation.factor_rows(scores).parts
         assert isinstance(features, FeatureRows)
@@ -72,13 +73,38 @@ class PreImages:
         return cls(approximation, _arrays.like(solve(targets), right))
 
 
+def pre_images_memory(rows: Rows, k: int) -> Amounts:
+    """What ``PreImages.learn`` takes, of rows with k scores each."""
+    n, d = rows.shape
+    scores = planned_rows(n, k, np.dtype(np.float64), False)
+    if _exactly(scores, rows):
+        learned = KernelRidge(1.0, _KERNEL, random_state=0)._estimate(scores, n_targets=d)
+        own = {"rows": 8 * n * d, "scores": 2 * 8 * n * k}
+        return {**own, "regression of pre-images": int(learned)}
+    m = _landmarks(n, d)
+    return {
+        "sums of pre-images": _waiting() * m * (m + d),
+        "landmarks of pre-images": 4 * 8 * m**2,
+        "blocks": rows.walk_bytes(8 * (k + 2 * m + 2 * d)),
+    }
+
+
+def _exactly(scores: Rows, rows: Rows) -> bool:
+    dense = 8 * rows.shape[0] * rows.shape[1]
+    return Gram(_KERNEL, scores).fits() and dense <= _settings.memory_budget() // 4
+
+
+def _waiting() -> int:
+    """The bytes for each number of a block's result: some blocks' wait until they are added."""
+    return 8 * (2 * _settings.n_threads() + 3)
+
+
 def _landmarks(n: int, d: int) -> int:
     """√n·log n, as many as of ridge, while that is not many; fewer where memory is scarce.
 
-    Of m landmarks each block gives two matrices, of m by m and of m by the d columns, and some
-    blocks' wait until they are added.
+    Of m landmarks each block gives two matrices, of m by m and of m by the d columns.
     """
-    waiting = 8 * (2 * _settings.n_threads() + 3)
+    waiting = _waiting()
     room = _settings.memory_budget() // 4 // waiting
     m = min(n, int(n**0.5 * log(n)), MOST_LANDMARKS, (isqrt(d * d + 4 * room) - d) // 2)
     m = max(m, min(n, LEAST_LANDMARKS))

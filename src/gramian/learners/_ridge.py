@@ -12,18 +12,26 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, not_negative, positive_integer
+from gramian._estimators import planned
 from gramian.approximations import Approximation, Nystroem
+from gramian.approximations.base import Plan
 from gramian.factors import Factors
+from gramian.gram import Gram
 from gramian.kernels import Kernel
-from gramian.learners import _factored, _systems
+from gramian.learners import _factored, _ridge_memory, _systems
 from gramian.learners._factored import Sums
-from gramian.learners._falkon import iteration_pays, streamed_iteration
+from gramian.learners._falkon import iteration_pays, streamed_iteration, streams
 from gramian.learners._path import AlphaPath, Chosen, Rule, exact_path, factored_path
 from gramian.learners._systems import Solution, System
 from gramian.learners.base import KernelLearner, Training
+from gramian.memory import Amounts, MemoryEstimate
 
 MOST_ITERATIONS = 150  # over factors, where these were not asked for: a direct solution follows
 LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
+
+
+def _has_large_core(factors: Factors) -> bool:
+    return factors.core is not None and factors.rank > LARGE_CORE
 
 
 class RidgeLearner(KernelLearner):
@@ -53,6 +61,54 @@ class RidgeLearner(KernelLearner):
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
+
+    # What a fit takes in memory.
+
+    def estimate_memory(
+        self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False, n_targets: int = 1
+    ) -> MemoryEstimate:
+        """The memory that ``fit`` takes beside its data, at its peak.
+
+        See :meth:`gramian.KernelKMeans.estimate_memory`. ``n_targets`` are the columns of y, or the
+        classes.
+        """
+        t = positive_integer("estimate_memory", "n_targets", n_targets)
+        return self._estimate(planned(n, d, dtype, on_disk), n_targets=t)
+
+    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
+        path, direct = self._rule() is not None, self._directly(gram)
+        return _ridge_memory.exact_steps(gram, n_targets, path=path, direct=direct)
+
+    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
+        factors = plan.factors
+        steps = self._solution_steps(factors, n_targets)
+        steps = [{**_ridge_memory.targets(factors, n_targets), **step} for step in steps]
+        beside = _ridge_memory.beside_iteration(factors, n_targets)
+        if self._may_iterate(factors, n_targets, self._room(beside)):
+            C = factors.values() or factors
+            steps.append(self._keeping(C, beside, partly=True, name="kernel values"))
+        return steps
+
+    def _solution_steps(self, factors: Factors, n_targets: int) -> list[Amounts]:
+        """Those of any solution but passes over kernel values."""
+        if self._rule() is not None:
+            return _ridge_memory.path_steps(factors, n_targets)
+        if self._asks_for_iteration():
+            return [] if streams(factors) else _ridge_memory.blockwise_steps(factors)
+        if self.solver == "auto" and _has_large_core(factors):
+            return _ridge_memory.blockwise_steps(factors)
+        return _ridge_memory.direct_steps(factors, np.size(self.alpha))
+
+    def _may_iterate(self, factors: Factors, n_targets: int, room: int) -> bool:
+        """Whether a fit may have passes over kernel values; rounding decides some cases."""
+        if not streams(factors) or self._rule() is not None or self.solver == "direct":
+            return False
+        return self._asks_for_iteration() or any(
+            iteration_pays(factors, n_targets, room, precise=p) for p in (False, True)
+        )
+
+    def _asks_for_iteration(self) -> bool:
+        return self.solver == "iterative" or self.validation_fraction is not None
 
     # All rows at once.
 
@@ -134,29 +190,32 @@ class RidgeLearner(KernelLearner):
         return learned, checked
 
     def _solve_exact(self, system: System) -> Solution:
-        solver = self.solver
-        if solver == "auto":
-            fits = system.held_out is None and system.matrix.fits()
-            solver = "direct" if fits else "iterative"
-        if solver == "direct":
+        if self._directly(system.matrix):
             return _systems.exact_direct(system)
         return _systems.exact_iteration(system)
 
+    def _directly(self, gram: Gram) -> bool:
+        """Whether the exact matrix is to be factorised."""
+        if self.solver == "auto":
+            return self.validation_fraction is None and gram.fits()
+        return self.solver == "direct"
+
     def _solve_factors(self, system: System) -> Solution:
         factors: Factors = system.matrix
-        streams = len(factors.parts) == 1 and factors.core is None
-        precise = streams and _factored.rounds_too_much(system, system.alphas.min())
-        if self.solver == "iterative" or system.held_out is not None:
-            if streams:
-                return streamed_iteration(system, precise=precise)
+        one_part, n_targets = streams(factors), system.Y.shape[1]
+        precise = one_part and _factored.rounds_too_much(system, system.alphas.min())
+        room = self._room(_ridge_memory.beside_iteration(factors, n_targets))
+        if self._asks_for_iteration():
+            if one_part:
+                return streamed_iteration(system, room, precise=precise)
             return _factored.factored_iteration(system)
         if self.solver == "auto":
-            if streams and iteration_pays(factors, system.Y.shape[1], precise=precise):
+            if one_part and iteration_pays(factors, n_targets, room, precise=precise):
                 most = min(system.max_iter, MOST_ITERATIONS)
-                solution = streamed_iteration(system._replace(max_iter=most), precise=precise)
+                solution = streamed_iteration(system._replace(max_iter=most), room, precise=precise)
                 if solution.met:
                     return solution
-            elif factors.core is not None and factors.rank > LARGE_CORE:
+            elif _has_large_core(factors):
                 return _factored.factored_iteration(system)
         sums = Sums.over(factors, system.Y, system.weights, precise=precise)
         theta = _factored.factored_direct(sums, factors.core, system.alphas)

@@ -126,8 +126,7 @@ def exact_iteration(system: System) -> Solution:
     gram: Gram = system.matrix
     xp, n = gram.rows.xp, gram.shape[0]
     B = system.weighted(system.Y)
-    room = _settings.memory_budget() // 4 // (8 * n)
-    rank = max(min(int(10 * n**0.5), 2000, room), 1)
+    rank = preconditioner_rank(n)
     F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
     Q, eigenvalues = _linalg.orthonormal_columns(system.weighted(F))
     shift = _arrays.like(system.alphas, B)
@@ -156,6 +155,12 @@ def exact_iteration(system: System) -> Solution:
         ) from error
     solution = watch.solution(dual, left, system.tol)
     return solution._replace(coefficients=system.weighted(solution.coefficients))
+
+
+def preconditioner_rank(n: int) -> int:
+    """The pivots of the preconditioner: its factor takes a quarter of the memory budget at most."""
+    room = _settings.memory_budget() // 4 // (8 * n)
+    return max(min(int(10 * n**0.5), 2000, room), 1)
 
 
 class _HeldOutRows:

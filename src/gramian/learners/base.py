@@ -10,14 +10,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays
+from gramian import _arrays, _settings
 from gramian._arrays import Array
-from gramian._estimators import KernelParameter, generator
+from gramian._estimators import KernelEstimator, generator
 from gramian.approximations import Approximation, Exact
+from gramian.approximations.base import Plan
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
+from gramian.memory import Amounts
 from gramian.rows import Rows
+
+LEAST_LANDMARKS = 100  # of a default approximation, whatever the memory budget
 
 
 class Training(NamedTuple):
@@ -37,7 +41,7 @@ class NewRows(NamedTuple):
     dtype: Any
 
 
-class KernelLearner(KernelParameter, BaseEstimator):
+class KernelLearner(KernelEstimator, BaseEstimator):
     """Base of the learners. A subclass has the parameter ``kernel``: a name, a function, a kernel,
     an approximation of one, or :class:`gramian.Exact`.
 
@@ -74,30 +78,101 @@ class KernelLearner(KernelParameter, BaseEstimator):
         ``stands_for`` says what a bare kernel stands for whatever the number of rows, where
         something needs features. By default that is left to the size of the exact matrix.
         """
-        given = self.kernel
         rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
-        if not isinstance(given, Approximation):
-            kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
-            exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
-            if stands_for is not None and isinstance(given, Exact):
+        given = self._stand_in(rows, stands_for)
+        shape: tuple[int, ...] = getattr(y, "shape", ())
+        self._check_memory(
+            rows,
+            "Use an approximation with fewer n_components",
+            given=given,
+            n_targets=shape[1] if len(shape) > 1 else 1,
+        )
+        if isinstance(given, Approximation):
+            return self._approximate(given, rows, rng, weights, y)
+        # A generator of its own: what the kernel draws changes nothing for the learner.
+        given.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        self.kernel_, self.approximation_ = given, None
+        self.points_ = given.points(rows)
+        return Training(Gram(given, rows), rows, weights)
+
+    def _stand_in(
+        self, rows: Rows, stands_for: Callable[[Kernel, int], Approximation] | None
+    ) -> Kernel | Approximation:
+        """What the fit works with: the kernel on its exact matrix, or an approximation."""
+        given = self.kernel
+        if isinstance(given, Approximation):
+            if self._wants_exact() and not self.solves_factors:
                 raise ValueError(
-                    f"{type(self).__name__} works on features here, which an exact kernel does not "
-                    f"have: use kernel={given.kernel!r}, or an approximation of it."
+                    f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; "
+                    "leave it 'auto' with an approximation, or use kernel=Exact(...)."
                 )
-            if stands_for is None and (exactly or Gram(kernel, rows).fits()):
-                # A generator of its own: what the kernel draws changes nothing for the learner.
-                kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
-                self.kernel_, self.approximation_ = kernel, None
-                self.points_ = kernel.points(rows)
-                return Training(Gram(kernel, rows), rows, weights)
-            given = (stands_for or self._default_approximation)(kernel, rows.shape[0])
-        elif self._wants_exact() and not self.solves_factors:
+            return given
+        kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
+        exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
+        if stands_for is not None and isinstance(given, Exact):
             raise ValueError(
-                f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; leave "
-                "it 'auto' with an approximation, or use kernel=Exact(...)."
+                f"{type(self).__name__} works on features here, which an exact kernel does not "
+                f"have: use kernel={given.kernel!r}, or an approximation of it."
             )
-        return self._approximate(given, rows, rng, weights, y)
+        if stands_for is None:
+            small = Gram(kernel, rows).fits
+            if exactly or (small() and self._estimate(rows, given=kernel).fits()):
+                return kernel
+            stands_for = self._default_approximation
+        return self._affordable(stands_for(kernel, rows.shape[0]), rows)
+
+    def _affordable(self, default: Any, rows: Rows) -> Approximation:
+        """The default with as many landmarks as the memory budget has room for."""
+        while default.n_components > LEAST_LANDMARKS:
+            if self._estimate(rows, given=default).fits():
+                break
+            fewer = max(int(0.9 * default.n_components), LEAST_LANDMARKS)
+            default = clone(default).set_params(n_components=fewer)
+        return default
+
+    # What a fit takes in memory.
+
+    def _steps(
+        self,
+        rows: Rows,
+        *,
+        given: Kernel | Approximation | None = None,
+        n_targets: int = 1,
+        **about: Any,
+    ) -> list[Amounts]:
+        given = self._stand_in(rows, self._fits_features()) if given is None else given
+        if not isinstance(given, Approximation):
+            return self._exact_steps(Gram(given, rows), n_targets)
+        plan = given.plan(rows)
+        _settings.hold(sum(plan.kept.values()))
+        own = self._factored_steps(plan, n_targets)
+        return [*plan.steps, *({**plan.kept, **step} for step in own)]
+
+    def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
+        """What stands for a bare kernel in ``fit`` whatever the number of rows, if anything."""
+        return None
+
+    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
+        """What the fit on an exact matrix takes, at each of its steps."""
+        raise NotImplementedError
+
+    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
+        """What the fit on factors takes, at each of its steps, beside what is kept of the plan."""
+        raise NotImplementedError
+
+    def _keeping(
+        self, factors: Factors, beside: Amounts, *, partly: bool = False, name: str = "features"
+    ) -> Amounts:
+        """``beside``, and as much of Z as the fit then keeps: see ``_room``."""
+        count, n = factors.keepable(self._room(beside), partly=partly), factors.shape[0]
+        name = name if count == n else f"{name} of {100 * count // n} % of the rows"
+        return {name: factors.kept_bytes(count), **beside}
+
+    @staticmethod
+    def _room(beside: Amounts) -> int:
+        """What is left of the memory budget for features."""
+        return max(_settings.memory_budget() - sum(beside.values()), 0)
 
     def _approximate(
         self,
@@ -110,7 +185,9 @@ class KernelLearner(KernelParameter, BaseEstimator):
         """Factors of the rows; an approximation that is fitted already is used as it is."""
         if not hasattr(given, "n_components_"):
             own = rng if given.random_state is None else generator(given.random_state)
+            kept = given.plan(rows).kept
             given = clone(given).fit_rows(rows, own, y, weights)
+            _settings.hold(sum(kept.values()))
         self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
         return Training(given.factor_rows(rows), rows, weights)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from math import ceil, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +15,9 @@ from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
+from gramian._tiles import TILE_COLUMNS
 from gramian.approximations import Approximation, Nystroem
+from gramian.approximations.base import Plan
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
@@ -21,9 +25,15 @@ from gramian.learners._batches import on_batches, update
 from gramian.learners._centres import KernelCentres
 from gramian.learners._first import drawn, given_features, nearest, nearest_given
 from gramian.learners._lloyd import Run, best_of, on_factors, on_matrix, one_pass
+from gramian.memory import Amounts
 from gramian.rows import Rows
 
 __all__ = ["KernelKMeans"]
+
+
+def _sample_size(k: int) -> int:
+    """The rows on which restarts run: many for each of k clusters of any size."""
+    return 2000 + 400 * k
 
 
 class _Start(NamedTuple):
@@ -45,8 +55,9 @@ class KernelKMeans(KernelCentres):
     (Calandriello and Rosasco, 2018), and Lloyd's steps are those of the features. Restarts run to
     their end on a sample of 2,000 rows and 400 for each cluster, and passes over all rows go on
     from the best of them: as good as restarts on all rows, which differ by more among themselves,
-    in a third of the time. ``Exact(kernel)`` asks for the exact matrix at any size; it is then
-    computed anew in each pass.
+    in a third of the time. Where features of all rows do not fit the memory budget, passes over the
+    rows whose features are kept come before those over all. ``Exact(kernel)`` asks for the exact
+    matrix at any size; it is then computed anew in each pass.
 
     Parameters
     ----------
@@ -143,7 +154,39 @@ class KernelKMeans(KernelCentres):
         self.random_state = random_state
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
-        return Nystroem(kernel, "sqrt")
+        return Nystroem(kernel, ceil(sqrt(n)))
+
+    def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
+        return None if self.batch_size is None else self._default_approximation
+
+    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
+        n, k = gram.shape[0], self._checked()
+        at_once = self._at_once(n)
+        kept = {"kernel matrix": gram.nbytes if gram.fits() else 0, "labels": 8 * 8 * n}
+        columns = 8 * n * k * at_once
+        item = _arrays.itemsize(gram.dtype)
+        blocks = gram.rows.walk_bytes(item * (min(n, TILE_COLUMNS) + 4 * k * at_once))
+        return [{**kept, "centres as weights of rows": 5 * columns, "blocks": blocks}]
+
+    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
+        beside = self._beside(plan.factors)
+        if self.batch_size is None:
+            return [self._keeping(plan.factors, beside, partly=True)]
+        batch = min(self.batch_size, plan.factors.shape[0])
+        return [{**beside, "batch": plan.factors.take_bytes(batch) + 4 * 8 * batch}]
+
+    def _beside(self, factors: Factors) -> Amounts:
+        """What passes over factors take beside these."""
+        n, r, k = factors.shape[0], factors.rank, self._checked()
+        size, item = min(n, _sample_size(k)), _arrays.itemsize(factors.dtype)
+        starts = 4 * self._restarts() if isinstance(self.init, str) else 1
+        blocks = max(Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+        return {
+            "labels, weights and margins": 56 * n,
+            "sampled rows": factors.take_bytes(size) + 8 * size * (3 * starts + 8),
+            "centres": 8 * k * r * (3 * starts + 6),
+            "blocks": blocks,
+        }
 
     @all_or_nothing
     @one_blas_thread()
@@ -151,8 +194,7 @@ class KernelKMeans(KernelCentres):
         """Find the clusters of the rows of X."""
         k = self._checked()
         rng = generator(self.random_state)
-        stands_for = None if self.batch_size is None else self._default_approximation
-        matrix, rows, weights = self._training(X, rng, sample_weight, y, stands_for)
+        matrix, rows, weights = self._training(X, rng, sample_weight, y, self._fits_features())
         self._check_enough(rows)
         if isinstance(matrix, Factors):
             run = self._fit_factors(matrix, rows, weights, rng)
@@ -232,8 +274,7 @@ class KernelKMeans(KernelCentres):
             first = [nearest(gram.columns(s), o) for s, o in zip(seeds, own, strict=True)]
         else:
             first = [nearest_given(self.init, k, by_rows)]
-        # What each restart holds: a matrix of weights, its product with K, and copies of both.
-        at_once = max(1, _settings.memory_budget() // 4 // (n * k * 8 * 4))
+        at_once = self._at_once(n)
         return [
             run
             for start in range(0, len(first), at_once)
@@ -247,14 +288,25 @@ class KernelKMeans(KernelCentres):
             )
         ]
 
+    def _at_once(self, n: int) -> int:
+        """How many restarts advance together on the exact matrix."""
+        # What each holds: a matrix of weights, its product with K, and copies of both.
+        room = _settings.memory_budget() // 4 // (n * int(self.n_clusters) * 8 * 4)
+        return max(1, min(self._restarts() if isinstance(self.init, str) else 1, room))
+
     def _fit_factors(
         self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
     ) -> Run:
         stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
         if self.batch_size is None:
-            factors = factors.persist()
+            factors = factors.persist(self._room(self._beside(factors)), partly=True)
             start = self._start(factors, rows, weights, rng)
-            return best_of(on_factors(factors, weights, start.centres, start.sample, **stop))
+            centres, kept = start.centres, factors.kept()
+            if kept is not None and len(centres) == 1:  # passes over these cost far less
+                some, numbers = kept
+                own = _arrays.take_rows(weights, numbers)
+                centres = [best_of(on_factors(some, own, centres, start.sample, **stop)).means]
+            return best_of(on_factors(factors, weights, centres, start.sample, **stop))
         start = self._start(factors, rows, weights, rng, single=True)
         approximation = self.approximation_
         assert approximation is not None
@@ -286,7 +338,7 @@ class KernelKMeans(KernelCentres):
         k = int(self.n_clusters)
         host = _arrays.to_numpy(weights)
         counted = np.flatnonzero(host)
-        size = min(len(counted), 2000 + 400 * k)  # many for each cluster of any size
+        size = min(len(counted), _sample_size(k))
         chosen = np.sort(rng.choice(counted, size=size, replace=False))
         whole = size == len(host) and not single
         sample = factors if whole else factors.take(chosen)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
+from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import positive, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._progress import progress
 from gramian._threads import one_blas_thread
+from gramian.approximations import Approximation
+from gramian.approximations.base import Plan
 from gramian.core import BlockCore
 from gramian.factors import Factors
-from gramian.learners._centres import KernelCentres
+from gramian.kernels import Kernel
+from gramian.learners._centres import KernelCentres, of_a_stream
 from gramian.learners._lloyd import Run, assign, centre_of, no_labels
+from gramian.memory import Amounts
 
 __all__ = ["OnlineKernelKMeans"]
 
@@ -160,6 +165,26 @@ class OnlineKernelKMeans(KernelCentres):
         self._keep(run, factors, weights, squared, centre_of(before + run.sums, counts), counts)
         return self
 
+    def _fits_features(self) -> Callable[[Kernel, int], Approximation]:
+        return of_a_stream
+
+    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
+        self._checked()
+        return [self._keeping(plan.factors, self._beside(plan.factors), partly=True)]
+
+    def _beside(self, factors: Factors) -> Amounts:
+        n, r, item = factors.shape[0], factors.rank, _arrays.itemsize(factors.dtype)
+        # As many clusters as there may be, or else as many as are expected.
+        k = self.expected_clusters if self.max_clusters is None else self.max_clusters
+        blocks = max(Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+        sample = min(n, _sample_size(self.expected_clusters))
+        return {
+            "labels, weights and distances": 88 * n,
+            "sampled and far rows": factors.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
+            "centres": 8 * k * r * 8,
+            "blocks": blocks,
+        }
+
     def _checked(self) -> None:
         if self.threshold is not None:
             positive(self, "threshold", self.threshold)
@@ -190,6 +215,11 @@ class OnlineKernelKMeans(KernelCentres):
             new, host[rows] = opened.take(z, host[rows])
             new = np.where(new < 0, labels[rows], k + new)
             total, w = k + len(opened.centres), counted[rows]
+            _settings.check_fits(
+                8 * 8 * total * factors.rank,
+                f"{total} clusters and more, which threshold={self.threshold_:.3g} opens",
+                "Use a larger threshold, or max_clusters",
+            )
             gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
             gains += _arrays.sum_by_label(z, new, w, total)
             gains -= _arrays.sum_by_label(z, labels[rows], w, total)
@@ -273,12 +303,17 @@ def _drop_empty(run: Run) -> int:
     return len(masses) - len(kept)
 
 
+def _sample_size(clusters: int) -> int:
+    """The rows on which a threshold for so many clusters is sought."""
+    return 1000 + 200 * clusters
+
+
 def _farthest_first(
     factors: Factors, weights: Array, rounds: int, rng: np.random.Generator
 ) -> float:
     """A distance that so many rows exceed, each the farthest from the mean and those before."""
     counted = np.flatnonzero(_arrays.to_numpy(weights))
-    size = min(len(counted), 1000 + 200 * rounds)
+    size = min(len(counted), _sample_size(rounds))
     chosen = np.sort(rng.choice(counted, size=size, replace=False))
     sample, w = factors.take(chosen), _arrays.take_rows(weights, chosen)
     xp, own = sample.xp, sample.diagonal()

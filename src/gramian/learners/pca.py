@@ -17,13 +17,16 @@ from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
+from gramian._tiles import TILE_COLUMNS
 from gramian.approximations import Approximation, Nystroem
+from gramian.approximations.base import Plan
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
-from gramian.learners._moments import Components, Moments, signs
-from gramian.learners._pre_images import PreImages
+from gramian.learners._moments import SIGN_ROWS, Components, Moments, signs
+from gramian.learners._pre_images import PreImages, pre_images_memory
 from gramian.learners.base import KernelLearner
+from gramian.memory import Amounts
 from gramian.rows import ArrayRows, FeatureRows, Rows
 
 __all__ = ["KernelPCA"]
@@ -162,7 +165,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         rng = generator(self.random_state)
         matrix, rows, _ = self._training(X, rng, y=y)
         if isinstance(matrix, Factors):
-            factors = matrix.persist()
+            factors = matrix.persist(self._room(self._beside(matrix)))
             self._moments = Moments.over(factors, self._trace_of_kernel(rows))
             self._learn_from_moments(factors)
             self._eigenvectors = self._vectors_of(factors)
@@ -205,9 +208,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         if self.fit_inverse_transform:
             positive(self, "alpha", self.alpha)
 
-    def _count(self, most: int) -> int:
-        return most if self.n_components is None else min(int(self.n_components), most)
-
     def _learn_from_moments(self, factors: Factors) -> None:
         """Components of all rows so far; the factors are any of the approximation in use."""
         found = self._moments.components(factors.core, self._count(factors.rank))
@@ -221,7 +221,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _vectors_of(self, factors: Factors) -> Array | None:
         """Eigenvectors, from a pass over the features; None where they are too large to keep."""
         n, k = factors.shape[0], self._n_features_out
-        if 8 * n * k > _settings.memory_budget() // 4:
+        if not self._keeps_vectors(n, k):
             return None
         scores = factors.features_matmul(self._projection)
         scores -= self._offset
@@ -236,6 +236,56 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             return None
         diagonal = self.kernel_.diagonal(rows)
         return float(rows.xp.sum(diagonal, dtype=rows.xp.float64))
+
+    def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
+        steps = super()._steps(rows, **about)
+        if self.fit_inverse_transform:
+            n, k = rows.shape[0], self._count(rows.shape[0])
+            kept = {"components": 2 * 8 * n * k if self._keeps_vectors(n, k) else 0}
+            steps.append({**kept, **pre_images_memory(rows, k)})
+        return steps
+
+    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
+        n, item = gram.shape[0], _arrays.itemsize(gram.dtype)
+        k = self._count(n)
+        kept = {"kernel matrix": gram.nbytes if gram.fits() else 0, "components": 4 * 8 * n * k}
+        if self._directly(gram, k):
+            own = {"decomposition": (3 if item == 8 else 2) * 8 * n**2}
+        else:
+            width = _krylov_width(n, k)
+            own = {"Krylov space": 3 * 8 * n * width * self._most_passes(n, width)}
+        blocks = gram.rows.walk_bytes(item * (min(n, TILE_COLUMNS) + 4 * k))
+        return [{**kept, **own, "blocks": blocks}]
+
+    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
+        return [self._keeping(plan.factors, self._beside(plan.factors))]
+
+    def _beside(self, factors: Factors) -> Amounts:
+        """What the fit takes beside features."""
+        n, r = factors.shape[0], factors.rank
+        k, item = self._count(r), _arrays.itemsize(factors.dtype)
+        size = item * factors.inner_size()
+        return {
+            "components": 2 * 8 * n * k if self._keeps_vectors(n, k) else 0,
+            "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
+            "first rows": 8 * min(n, SIGN_ROWS) * r,
+            "blocks": max(Z.walk_bytes(item * r, size) for Z in factors.parts),
+        }
+
+    @staticmethod
+    def _keeps_vectors(n: int, k: int) -> bool:
+        return 8 * n * k <= _settings.memory_budget() // 4
+
+    def _count(self, most: int) -> int:
+        """The number of components, of as many as there may be."""
+        if self.n_components is None:
+            return most
+        return min(positive_integer(self, "n_components", self.n_components), most)
+
+    def _most_passes(self, n: int, width: int) -> int:
+        """The basis and its image are kept, one of them twice while it grows."""
+        room = _settings.memory_budget() // 2 // (3 * 8 * n * width)
+        return max(2, min(positive_integer(self, "max_iter", self.max_iter), room))
 
     def _fit_exact(self, gram: Gram, rng: np.random.Generator) -> None:
         xp, n = gram.rows.xp, gram.shape[0]
@@ -331,11 +381,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             image = _arrays.astype(gram.matmul(V), xp.float64)
             return image - xp.mean(image, axis=0)
 
-        width = min(n, k + max(8, k // 4))
+        width = _krylov_width(n, k)
         start = _arrays.like(rng.standard_normal((n, width)), gram.diag(), xp.float64)
-        # The basis and its image are kept: two matrices of n by (width times passes).
-        room = _settings.memory_budget() // 2 // (2 * 8 * n * width)
-        passes = max(2, min(positive_integer(self, "max_iter", self.max_iter), room))
+        passes = self._most_passes(n, width)
         tol = max(not_negative(self, "tol", self.tol), 50 * _arrays.eps(gram.dtype))
         values, vectors, met, self.n_iter_ = _linalg.top_eigenpairs(
             centred, start - xp.mean(start, axis=0), k, tol=tol, max_passes=passes
@@ -371,6 +419,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         with _settings.config_context(n_threads=1, memory_budget=share, progress=False):
             factors = self.approximation_.factor_rows(ArrayRows(x))
             return factors.features_matmul(self._projection) - self._offset
+
+
+def _krylov_width(n: int, k: int) -> int:
+    return min(n, k + max(8, k // 4))
 
 
 def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:

@@ -41,8 +41,8 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         How the linear system is solved. Of the exact matrix: factorise it, or iterate without
         storing it; a bare kernel is used exactly where one of the two is asked for. Of an
         approximation: factorise the matrix of its features' inner products, or do without that
-        matrix, in passes over the rows (FALKON), which keep kernel values where these fit half the
-        memory budget and else compute them anew. "auto" takes what should cost less.
+        matrix, in passes over the rows (FALKON), which keep kernel values of as many rows as fit
+        the memory budget and compute the others anew. "auto" takes what should cost less.
     tol : float, default=1e-6
         The relative residual at which the iteration stops.
     max_iter : int, default=500

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _objects
+from gramian import _arrays, _objects, _settings
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
 from gramian.samplers.base import Landmarks, Sampler
@@ -72,11 +72,12 @@ def sampler_names() -> list[str]:
     return ["auto", *_BY_NAME]
 
 
-def as_sampler(landmarks: Any, gram: Gram) -> Sampler:
+def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     """A sampler from a name, points, row numbers or a sampler.
 
     "auto" stands for k-means centres where rows are dense vectors, else for randomly pivoted
-    Cholesky.
+    Cholesky, or uniform draws where its factor for m landmarks takes more than half of the memory
+    budget.
 
     Examples
     --------
@@ -90,7 +91,10 @@ def as_sampler(landmarks: Any, gram: Gram) -> Sampler:
         if landmarks == "auto":
             vectors = not isinstance(gram.kernel, Precomputed) and not gram.rows.are_objects
             sparse = _arrays.issparse(gram.rows.take([0]))
-            return KMeansCentres() if vectors and not sparse else RPCholesky()
+            if vectors and not sparse:
+                return KMeansCentres()
+            factor = RPCholesky().select_bytes(gram.rows, m)
+            return RPCholesky() if factor <= _settings.memory_budget() // 2 else Uniform()
         if landmarks in _BY_NAME:
             return _BY_NAME[landmarks]()
         near = get_close_matches(landmarks.lower(), sampler_names(), n=1)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian.gram import Gram
+from gramian.rows import Rows
 
 __all__ = ["Landmarks", "Sampler"]
 
@@ -73,6 +74,17 @@ class Sampler(BaseEstimator):
     def most_evaluations(self, n: int, m: int) -> int:
         """The kernel values that ``select`` takes at most."""
         return 2 * n * (m + 1) + m * m
+
+    def most_landmarks(self, m: int) -> int:
+        """How many landmarks ``select`` gives at most where m are asked for."""
+        return m
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        """What ``select`` takes in memory at most, beside blocks of rows.
+
+        By default that of the landmarks, and a few numbers for each row.
+        """
+        return 2 * m * rows.row_bytes + 10 * 8 * rows.shape[0]
 
     def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
         """Landmarks until the trace error of Nyström is at most ``tol``, or there are ``most``."""

@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import _arrays
+from gramian import _arrays, _settings
 from gramian._checks import positive_integer
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
+from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Oracle, Sampler, from_rows, host_diagonal
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
@@ -53,8 +54,7 @@ class KMeansCentres(Sampler):
                 f"k-means centres need rows that are vectors; got {got}. Use "
                 "landmarks='rpcholesky'."
             )
-        n = gram.shape[0]
-        size = min(n, m * positive_integer(self, "rows_per_centre", self.rows_per_centre))
+        n, size = gram.shape[0], self._sample_size(gram.rows, m)
         example = gram.rows.take(np.sort(rng.choice(n, size=size, replace=False)))
         sample = example if _arrays.issparse(example) else _arrays.to_numpy(example)
         kmeans = KMeans(
@@ -63,12 +63,25 @@ class KMeansCentres(Sampler):
             n_init=1,
             max_iter=positive_integer(self, "max_iter", self.max_iter),
             random_state=int(rng.integers(2**31)),
+            copy_x=False,
         )
         with warnings.catch_warnings():  # of clusters that coincide: they are left out below
             warnings.simplefilter("ignore", ConvergenceWarning)
             labels = kmeans.fit_predict(sample)
         centres = kmeans.cluster_centers_[np.unique(labels)]
         return Landmarks(_arrays.like(centres, _arrays.dense(example), gram.rows.dtype))
+
+    def _sample_size(self, rows: Rows, m: int) -> int:
+        """As many rows as asked for, if they take no more than a quarter of the memory budget."""
+        wanted = m * positive_integer(self, "rows_per_centre", self.rows_per_centre)
+        room = _settings.memory_budget() // 4 // rows.row_bytes
+        return min(rows.shape[0], wanted, max(m, room))
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        (n, d), size = rows.shape, self._sample_size(rows, m)
+        # Beside the sample its labels and norms; centres, old, new and as sums of each thread.
+        centres = (4 + _settings.n_threads()) * m * d * _arrays.itemsize(rows.dtype)
+        return size * (rows.row_bytes + 24) + centres + 8 * n
 
 
 class KMeansPlusPlus(Sampler):

@@ -10,6 +10,7 @@ from gramian import _arrays, _checks
 from gramian._progress import progress
 from gramian._threads import one_blas_thread
 from gramian.gram import Gram
+from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["CSI"]
@@ -56,6 +57,10 @@ class CSI(Sampler):
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n * (m + self.delta + 1)
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        columns = 2 * m + _checks.positive_integer(self, "delta", self.delta)
+        return super().select_bytes(rows, m) + 8 * rows.shape[0] * (columns + 8)
 
     @one_blas_thread()  # between columns, BLAS's own threads would spin
     def select(

@@ -11,8 +11,9 @@ from gramian import _arrays, _checks
 from gramian._arrays import Array
 from gramian._threads import one_blas_thread
 from gramian.gram import Gram
+from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
-from gramian.samplers.pivoted import pivoted_cholesky
+from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 __all__ = ["KDPP"]
 
@@ -55,6 +56,10 @@ class KDPP(Sampler):
         batch = max(m, SMALLEST_BATCH)
         steps = min(n, 10 * m) if self.n_steps is None else self.n_steps
         return super().most_evaluations(n, m) + -(-steps // batch) * (m + batch) ** 2
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        pool = m + max(m, SMALLEST_BATCH)
+        return super().select_bytes(rows, m) + factor_bytes(rows, m) + 4 * 8 * pool**2
 
     @one_blas_thread()  # between columns, BLAS's own threads would spin
     def select(

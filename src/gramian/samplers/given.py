@@ -49,6 +49,9 @@ class GivenIndices(Sampler):
             )
         return from_rows(gram, indices)
 
+    def most_landmarks(self, m: int) -> int:
+        return len(self.indices)
+
 
 class GivenPoints(Sampler):
     """These points, which need not be rows of the data.
@@ -85,3 +88,6 @@ class GivenPoints(Sampler):
             return Landmarks(collected.astype(np.dtype(gram.rows.dtype)))
         example = _arrays.dense(gram.rows.take([0]))
         return Landmarks(_arrays.like(collected, example, gram.rows.dtype))
+
+    def most_landmarks(self, m: int) -> int:
+        return int(np.shape(self.points)[0])

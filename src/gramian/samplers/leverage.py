@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from gramian import _arrays, _checks
 from gramian.gram import Gram
-from gramian.rows import ArrayRows
+from gramian.rows import ArrayRows, Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["BLESS", "SQUEAK", "LeverageScores", "RecursiveLeverage", "exact_leverage_scores"]
@@ -66,6 +66,10 @@ class _LeverageSampler(Sampler):
         if self.ridge is not None:
             _checks.positive(self, "ridge", self.ridge)
 
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        # The decomposition of a matrix of m rows, and blocks of kernel values with these.
+        return super().select_bytes(rows, m) + 8 * 8 * m * max(m, 256)
+
     @abstractmethod
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
         """Distinct rows, at least m, and what the chance of each is to be in proportion to."""
@@ -114,6 +118,9 @@ class LeverageScores(_LeverageSampler):
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n * (n + 1)
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return Sampler.select_bytes(self, rows, m) + 5 * 8 * rows.shape[0] ** 2
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
         if not gram.fits():
@@ -251,6 +258,9 @@ class SQUEAK(_LeverageSampler):
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n * (1 + m + (self.block_size or m))
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return super().select_bytes(rows, m + (self.block_size or m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
         n, step = gram.shape[0], self.block_size or m

@@ -13,9 +13,12 @@ from gramian._arrays import Array
 from gramian._progress import progress
 from gramian._threads import one_blas_thread
 from gramian.gram import Gram
+from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
+
+MOST_PIVOTS = 128  # drawn at once
 
 
 @dataclass(eq=False)
@@ -104,7 +107,7 @@ def pivoted_cholesky(
         while len(state.pivots) < m and state.left.sum() > enough:
             room = m - len(state.pivots)
             # Large blocks are fast; where a tolerance may end it, small ones first.
-            size = min(128, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
+            size = min(MOST_PIVOTS, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
             if greedy:
                 rows = np.array([int(np.argmax(state.left))])
                 lower = np.sqrt(state.left[rows])[:, None]
@@ -118,6 +121,13 @@ def pivoted_cholesky(
             state.extend(rows, lower)
             step(len(rows))
     return state
+
+
+def factor_bytes(rows: Rows, m: int, dtype: Any = None) -> int:
+    """What ``pivoted_cholesky`` keeps for m pivots, and a block of new columns."""
+    block = min(MOST_PIVOTS, max(4, m // 4))
+    item = _arrays.itemsize(rows.dtype if dtype is None else dtype)
+    return rows.shape[0] * (min(m, rows.shape[0]) + block) * item
 
 
 def _thin(
@@ -156,6 +166,9 @@ class _PivotedSampler(Sampler):
     def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
         state = pivoted_cholesky(gram, most, rng, tol=tol, greedy=self._greedy)
         return from_rows(gram, state.pivots)
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return super().select_bytes(rows, m) + factor_bytes(rows, m)
 
 
 class RPCholesky(_PivotedSampler):

@@ -8,9 +8,12 @@ import numpy as np
 
 from gramian import _arrays
 from gramian.gram import Gram
+from gramian.rows import Rows, even_spans
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
 __all__ = ["ColumnNorm", "Diagonal", "Probabilities", "Uniform"]
+
+COLUMNS = 16  # of the matrix, that are held at once
 
 
 class Uniform(Sampler):
@@ -97,8 +100,14 @@ class ColumnNorm(_Weighted):
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
         n = gram.shape[0]
         some = np.sort(rng.choice(n, size=min(m, n), replace=False))
-        columns = _arrays.to_numpy(gram.columns(some)).astype(np.float64)
-        return np.einsum("ij,ij->i", columns, columns)
+        weights = np.zeros(n)
+        for start, stop in even_spans(0, len(some), COLUMNS):
+            columns = _arrays.to_numpy(gram.columns(some[start:stop]))
+            weights += np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+        return weights
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return super().select_bytes(rows, m) + 2 * 8 * rows.shape[0] * min(m, COLUMNS)
 
 
 class Probabilities(_Weighted):

@@ -25,7 +25,7 @@ from gramian.memory import Amounts
 from gramian.rows import Rows
 
 MOST_TERMS = 512
-ENDLESS = 8  # the degree that is expected of a series without end
+LONGEST, ENDLESS = 64, 8  # a series with terms up to the first is expected to matter to the second
 TAIL = 1e-8  # the part of k(x, x) that terms left out may have, for the longest row
 
 
@@ -193,16 +193,20 @@ class DotProductMap(Approximation):
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         n, d = positive_integer(self, "n_components", self.n_components), rows.shape[1]
-        kept = {"random map": self._map_bytes(n, d, _arrays.itemsize(rows.dtype))[0]}
+        kept = {"random vectors": self._map_bytes(n, d, _arrays.itemsize(rows.dtype))[0]}
         norms = {"norms of rows": 3 * 8 * rows.shape[0], "blocks": rows.walk_bytes(8)}
         return kept, [norms, kept]
 
     def _degree(self) -> int:
         """The highest degree of the series, or where that has no end one that few terms exceed."""
-        # A gamma that is not known yet may be any: only the degree matters.
-        kernel = clone(self._bare_kernel()).fit(np.ones((2, 1)))
-        coefficients = kernel.maclaurin(ENDLESS + 1)
-        return 1 if coefficients is None else max(int(np.flatnonzero(coefficients)[-1]), 1)
+        kernel = clone(self._bare_kernel())
+        if not kernel.is_matrix:
+            kernel.fit(np.ones((2, 1)))  # to any gamma: only the degree matters
+        coefficients = kernel.maclaurin(LONGEST + 1)
+        if coefficients is None or not np.any(coefficients):  # no such kernel, as the fit will say
+            return 1
+        degree = int(np.flatnonzero(coefficients)[-1])
+        return ENDLESS if degree == LONGEST else max(degree, 1)
 
     @abstractmethod
     def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:

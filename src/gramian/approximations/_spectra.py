@@ -40,6 +40,7 @@ from gramian.kernels import (
 
 # Half the distance of Sobol's points: neither 0 nor 1, where frequencies would be infinite.
 MARGIN = 2.0**-31
+OTHERS = "Use frequencies='sobol', 'orthogonal' or 'iid'"  # than Halton's
 
 
 @dataclass(frozen=True)
@@ -162,10 +163,8 @@ def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.nd
 def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """The first n points of a scrambled sequence."""
     if kind == "halton":
-        _settings.check_fits(  # a permutation of the digits for each of the first primes
-            int(20 * width**2 * log(width + 1)),
-            f"a scrambled Halton sequence of {width} coordinates",
-            "Use frequencies='sobol', 'orthogonal' or 'iid'",
+        _settings.check_fits(
+            halton_bytes(width), f"a scrambled Halton sequence of {width} coordinates", OTHERS
         )
         return _engine(qmc.Halton, width, rng).random(n)
     if width > qmc.Sobol.MAXDIM:
@@ -175,6 +174,11 @@ def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) ->
         )
     # SciPy warns of numbers of points that are no power of 2: the points are good all the same.
     return _engine(qmc.Sobol, width, rng).random(2 ** ceil(log2(n)))[:n]
+
+
+def halton_bytes(width: int) -> int:
+    """What a permutation of the digits for each of the first primes takes."""
+    return int(20 * width**2 * log(width + 1))
 
 
 def _engine(cls: Any, width: int, rng: np.random.Generator) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,11 +89,16 @@ class Approximation(
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         """The number of features, and what making them works on for each row, before the fit."""
-        raise NotImplementedError
+        count = getattr(self, "n_components", None)
+        return (int(count) if isinstance(count, Integral) else 1), 0
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        """What the fit keeps, and what it takes at each of its steps."""
-        raise NotImplementedError
+        """What the fit keeps, and what it takes at each of its steps: nothing that counts."""
+        return {}, []
+
+    def _advice(self) -> str:
+        """What to do where a fit takes too much memory."""
+        return "Use fewer n_components"
 
     def plan(self, rows: Rows) -> Plan:
         """What this approximation is, or will be when it is fitted, on rows of this shape."""
@@ -123,7 +129,7 @@ class Approximation(
         """``fit`` on rows that are checked already."""
         kernel = clone(as_kernel(self.kernel))
         rows = kernel.check_rows(rows)
-        self._check_memory(rows, "Use fewer n_components")
+        self._check_memory(rows, self._advice())
         with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel

@@ -10,7 +10,7 @@ from gramian import _arrays, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, positive_integer
 from gramian._threads import one_blas_thread
-from gramian.approximations._spectra import Law, draw, laws
+from gramian.approximations._spectra import OTHERS, Law, draw, halton_bytes, laws
 from gramian.approximations.base import Approximation
 from gramian.gram import Gram
 from gramian.memory import Amounts
@@ -157,11 +157,16 @@ class RandomFourier(Approximation):
         count = (self._expected(rows)[0] + 1) // 2
         kept = {"frequencies": d * count * item}
         # Uniform numbers, what they are turned into, and the frequencies in float64. A sequence has
-        # a power of 2 of points; orthogonal directions come in squares of d by d.
+        # a power of 2 of points; orthogonal directions come in blocks of at most d.
         step = {"frequencies": 8 * d * (8 * count + CENTRE_ROWS)}
         if self.frequencies == "orthogonal":
-            step["directions"] = 3 * 8 * d**2
+            step["directions"] = 3 * 8 * d * min(d, count)
+        if self.frequencies == "halton":
+            step[f"a Halton sequence of {d} coordinates"] = halton_bytes(d)
         return kept, [step]
+
+    def _advice(self) -> str:
+        return OTHERS if self.frequencies == "halton" else super()._advice()
 
 
 def _work(d: int, count: int, item: int) -> int:

@@ -12,6 +12,8 @@ from gramian.approximations._series import DotProductMap, Series
 
 __all__ = ["RandomMaclaurin"]
 
+TOO_MANY = "Use TensorSketch, whose vectors are sparse, or fewer n_components"
+
 
 class MaclaurinFeatures:
     """Products of random projections, as many factors as the degree of the feature's term.
@@ -31,7 +33,7 @@ class MaclaurinFeatures:
         _settings.check_fits(
             size * d * int(degrees.sum()),
             f"{int(degrees.sum())} random vectors with {d} columns",
-            "Use TensorSketch, whose vectors are sparse, or fewer n_components",
+            TOO_MANY,
         )
         self.factors = []
         for number in range(int(degrees[0])):
@@ -115,6 +117,9 @@ class RandomMaclaurin(DotProductMap):
         self.n_components = n_components
         self.keep_linear = keep_linear
         self.random_state = random_state
+
+    def _advice(self) -> str:
+        return TOO_MANY
 
     def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
         return maclaurin_bytes(n, d, self._degree(), item), item * n

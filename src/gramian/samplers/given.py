@@ -90,4 +90,5 @@ class GivenPoints(Sampler):
         return Landmarks(_arrays.like(collected, example, gram.rows.dtype))
 
     def most_landmarks(self, m: int) -> int:
-        return int(np.shape(self.points)[0])
+        shape = getattr(self.points, "shape", None)
+        return len(self.points) if shape is None else int(shape[0])

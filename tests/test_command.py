@@ -539,7 +539,7 @@ WRONG = [
     ("pca rows.csv --n-components 0", "n_components of KernelPCA"),
     ("pca rows.csv --target y", "Unknown option --target"),
     ("cluster rows.csv --memory much", "Expected a size in bytes"),
-    ("cluster rows.csv --memory 1kB", "memory budget of 1 kB.*--memory"),
+    ("cluster rows.csv --memory 1kB", "memory budget of .*--memory"),
     ("cluster rows.csv --threads 0", "n_threads"),
     ("cluster rows.csv --seed x", "--seed: invalid int"),
     ("cluster rows.csv --seed -1", "seed|non-negative"),

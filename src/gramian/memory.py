@@ -30,7 +30,7 @@ class MemoryEstimate(int):
     >>> with config_context(memory_budget="1GB", n_threads=2):
     ...     need = model.estimate_memory(1_000_000, 784, dtype="float32")
     >>> need <= 1e9, next(iter(need.parts))
-    (True, 'features of 55 % of the rows')
+    (True, 'features of 5... % of the rows')
     """
 
     parts: dict[str, int]

@@ -166,7 +166,8 @@ def main(full: bool = False) -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     products(torch)
     k_means(torch, IMAGES if full else IMAGES // 10)
-    ridge(torch, 5_000_000 if full else 500_000, 32, 5_000 if full else 2_000)
+    with gramian.config_context(memory_budget="60GB"):  # matrices of m x m take most of it
+        ridge(torch, 5_000_000 if full else 500_000, 32, 20_000 if full else 5_000)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,19 @@ def test_any_shape(n, m, d, t, kernel):
     assert np.all(np.abs(product - K @ V) <= 2e-6 * (K @ np.abs(V)) + 1e-30)
 
 
+def test_sums_in_float64_of_values_in_float32(rng):
+    X, Y = rows(rng, 70, 5), rows(rng, 90, 5)
+    V = rng.normal(size=(90, 40)) * 1e8  # sums cancel
+    V -= V.mean(axis=0)
+    own = fused(RBF(1e-3), Y)
+    values = own.times(torch.as_tensor(X), torch.eye(90)).double()
+    product = own.times(torch.as_tensor(X), torch.as_tensor(V))
+    np.testing.assert_allclose(product, values @ torch.as_tensor(V), rtol=1e-9, atol=1e-3)
+    U = rng.normal(size=(70, 2))
+    back = own.transposed_times(torch.as_tensor(X), torch.as_tensor(U))
+    np.testing.assert_allclose(back, values.T @ torch.as_tensor(U), atol=1e-5)
+
+
 def test_long_sums_are_split(rng, monkeypatch):
     monkeypatch.setattr(_fused, "TERMS", 64)
     X, Y, U = rows(rng, 200, 4), rows(rng, 5, 4), rows(rng, 200, 2)
@@ -102,15 +115,32 @@ def test_tf32_is_followed_where_torch_is_told_so(rng, monkeypatch):
         torch.set_float32_matmul_precision(before)
 
 
-@settings(max_examples=10)
-@given(n=st.sampled_from([0, 1, 65]), r=st.sampled_from([1, 64, 70]), k=st.sampled_from([1, 5, 17]))
-def test_the_nearest_centre(n, r, k):
+@settings(max_examples=15)
+@given(
+    n=st.sampled_from([0, 1, 65, 300]),
+    r=st.sampled_from([1, 64, 70]),
+    k=st.sampled_from([1, 5, 17]),
+    half=st.booleans(),
+)
+def test_a_pass_of_lloyds(n, r, k, half):
     rng = np.random.default_rng(n + r + k)
     z, C, offset = rows(rng, n, r), rows(rng, r, k), rows(rng, 1, k)[0]
-    weights = rng.random(n)
-    found, masses = _fused.nearest_centre(*map(torch.as_tensor, (z, C, offset, weights)))
-    np.testing.assert_array_equal(found, np.argmin(z @ C + offset, axis=1))
-    np.testing.assert_allclose(masses, np.bincount(found, weights, k))
+    z = z.astype(np.float16) if half else z
+    weights, old = rng.random(n), rng.integers(-1, k, n)
+    labels = torch.as_tensor(old.copy())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_fused, "LLOYD_PROGRAMS", 3)  # several tiles for each
+        gain, masses, count = _fused.lloyd_pass(
+            *map(torch.as_tensor, (z, C, offset, weights)), labels
+        )
+    z = z.astype(float)
+    new = np.argmin(z @ C + offset, axis=1)
+    np.testing.assert_array_equal(labels, new)
+    np.testing.assert_allclose(masses, np.bincount(new, weights, k))
+    assert int(count) == np.count_nonzero(new != old)
+    arrives, leaves = (each[:, None] == np.arange(k) for each in (new, old))
+    signed = (arrives.astype(float) - leaves) * weights[:, None]
+    np.testing.assert_allclose(gain, signed.T @ z, atol=1e-13)
 
 
 class TestUsedByTheLibrary:
@@ -146,8 +176,8 @@ class TestUsedByTheLibrary:
     def test_kernel_k_means(self, weighted, rng, monkeypatch):
         X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)
         weights = rng.random(700) if weighted else None
-        passes, one = [], _fused.nearest_centre
-        monkeypatch.setattr(_fused, "nearest_centre", lambda *a: (passes.append(1), one(*a))[1])
+        passes, one = [], _fused.lloyd_pass
+        monkeypatch.setattr(_fused, "lloyd_pass", lambda *a: (passes.append(1), one(*a))[1])
         model = gramian.KernelKMeans(
             3, kernel=gramian.Nystroem(RBF(0.1), 20), n_init=1, random_state=0
         )

@@ -101,6 +101,12 @@ def host_dtype(x: Any) -> np.dtype | None:
     return np.dtype(str(x).rpartition(".")[2]) if type(x).__name__.lower() == "dtype" else None
 
 
+def dtype_in(dtype: Any, reference: Array) -> Any:
+    """float32 or float64 of any library as that of the reference's."""
+    xp = namespace(reference)
+    return xp.float32 if itemsize(dtype) == 4 else xp.float64
+
+
 def eps(dtype: Any) -> float:
     """The spacing of floating-point numbers at 1."""
     return float(np.finfo(np.float32 if "float32" in str(dtype) else np.float64).eps)
@@ -164,6 +170,10 @@ def runs_triton(x: Array) -> bool:
 @cache
 def _has_triton() -> bool:
     return find_spec("triton") is not None
+
+
+def is_on_gpu(x: Array) -> bool:
+    return array_api_compat.is_torch_array(x) and x.is_cuda
 
 
 def same_device(x: Array, y: Array) -> bool:

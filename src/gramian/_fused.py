@@ -5,8 +5,9 @@ inner products, norms and profile are applied in registers, a second product add
 contributes. Kernel values never reach the device's memory.
 
 Products are as exact as float32 (three TF32 products for each), or in TF32 where torch is told so
-by ``torch.set_float32_matmul_precision("high")``. All that float32 cannot serve, and rows of very
-many columns, are left to the tiles.
+by ``torch.set_float32_matmul_precision("high")``. Kernel values times a V of float64 are multiplied
+and added up in float64, for which a GPU has tensor cores too. All that float32 cannot serve, and
+rows of very many columns, are left to the tiles.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian.kernels._pairings import Form
 
-__all__ = ["FusedKernel", "nearest_centre"]
+__all__ = ["FusedKernel", "lloyd_pass"]
 
 WIDEST = 512  # columns of rows up to which nothing is gained by storing kernel values
 MOST_TARGETS = 256  # columns of V: beyond, tiles are computed too many times
 MOST_CENTRES = 64
-NEAREST: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
+LLOYD: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
+LLOYD_PROGRAMS = 1056  # eight for each of the multiprocessors of an H200
+LLOYD_BYTES = 256 * 1024**2  # at most, for the sums of all programs
+DOUBLE: dict[str, int] = {"ROWS": 64, "POINTS": 64, "num_warps": 4, "num_stages": 2}
 TERMS = 16_384  # added up in float32; sums of such sums are taken in float64
 
 
@@ -89,7 +93,7 @@ def _product(
     first = tl.program_id(2).to(tl.int64) * span
     last = tl.minimum(first + span, m)
     is_row = rows < n
-    total = tl.zeros((ROWS, TARGETS), dtype=tl.float32)
+    total = tl.zeros((ROWS, TARGETS), dtype=V.dtype.element_ty)
     x_at = X + rows[:, None] * x_row
     if PAIRING == 0:
         x_norms = tl.load(X_norms + rows, mask=is_row, other=0.0)
@@ -136,7 +140,10 @@ def _product(
         values = _profiled(u, shift, PROFILE, DEGREE)
         inside = is_point[:, None] & (targets[None, :] < t)
         v = tl.load(V + points[:, None] * t + targets[None, :], mask=inside, other=0.0)
-        total = tl.dot(values, v, total, input_precision=PRECISION)
+        if V.dtype.element_ty == tl.float64:
+            total = tl.dot(values.to(tl.float64), v, total, out_dtype=tl.float64)
+        else:
+            total = tl.dot(values, v, total, input_precision=PRECISION)
     at = out + (tl.program_id(2).to(tl.int64) * n + rows[:, None]) * t + targets[None, :]
     tl.store(at, total, mask=is_row[:, None] & (targets[None, :] < t))
 
@@ -164,7 +171,7 @@ class FusedKernel:
         self._points = self._prepared(points)
 
     def times(self, x: Array, V: Array) -> Array | None:
-        """K(x, points) V in float32; None where float32 would be off by more than the tolerance."""
+        """K(x, points) V in V's dtype; None where float32 is off by more than the tolerance."""
         rows = self._prepared(x)
         if self._rounds_too_much(rows):
             return None
@@ -195,12 +202,13 @@ class FusedKernel:
 
     def _run(self, left: Any, right: Any, V: Array, *, split: bool = False) -> Array:
         (x, x_norms, n), (y, y_norms, m) = left, right
-        V = V.float().contiguous()
+        double = V.dtype == torch.float64
+        V = V.contiguous() if double else V.float().contiguous()
         t, d = V.shape[1], self.shape[1]
-        tile = _tile(d, t, self.form.pairing == "cityblock")
+        tile = _tile(d, t, self.form.pairing == "cityblock", double)
         span = TERMS if split else max(m, 1)
         spans = max(-(-m // span), 1)
-        out = torch.empty((spans, n, t), dtype=torch.float32, device=V.device)
+        out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
         if n and t:
             grid = (triton.cdiv(n, tile["ROWS"]), triton.cdiv(t, tile["TARGETS"]), spans)
             _product[grid](
@@ -219,11 +227,13 @@ def _precision() -> str:
     return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def _tile(d: int, t: int, by_columns: bool) -> dict[str, Any]:
+def _tile(d: int, t: int, by_columns: bool, double: bool) -> dict[str, Any]:
     """The sizes of tiles, as measured on an H200; a tile of narrow rows is held whole."""
-    targets = max(16, min(triton.next_power_of_2(t), 128))
+    targets = max(16, min(triton.next_power_of_2(t), 32 if double else 128))
     columns = max(16, min(triton.next_power_of_2(d), 64))
     tile = {"COLUMNS": columns, "TARGETS": targets, "WHOLE": not by_columns and d <= 64}
+    if double:
+        return {**tile, **DOUBLE}
     if targets > 64:
         return {**tile, "ROWS": 128, "POINTS": 64, "num_warps": 8, "num_stages": 2}
     if d > 64 and _precision() == "tf32":
@@ -235,49 +245,88 @@ def _tile(d: int, t: int, by_columns: bool) -> dict[str, Any]:
 
 
 @triton.jit
-def _nearest(
-    Z, C, offset, weights, labels, masses, n, r, k,
+def _lloyd(
+    Z, C, offset, weights, labels, sums, masses, counts, n, r, k, stretch,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
 ):  # fmt: skip
-    """For each row z the column j of C with the least zᵀc_j + offset_j, and the weights of each."""
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    """A stretch of rows to their nearest centres, tile by tile.
+
+    Of a tile in which rows moved, these are read again, which are in cache still, and what the sums
+    gain by them is added to the program's own: in float64, and in the same order every time.
+    """
+    program = tl.program_id(0).to(tl.int64)
+    first = program * stretch
+    last = tl.minimum(first + stretch, n)
+    own = sums + program * k * r
     centres = tl.arange(0, CENTRES)
     columns = tl.arange(0, COLUMNS)
-    is_row = rows < n
-    total = tl.zeros((ROWS, CENTRES), dtype=tl.float32)
-    for start in range(0, r, COLUMNS):
-        here = start + columns
-        z = tl.load(
-            Z + rows[:, None] * r + here[None, :],
-            mask=is_row[:, None] & (here[None, :] < r),
-            other=0.0,
-        )
-        c = tl.load(
-            C + here[:, None] * k + centres[None, :],
-            mask=(here[:, None] < r) & (centres[None, :] < k),
-            other=0.0,
-        )
-        total = tl.dot(z.to(tl.float32), c, total, input_precision=PRECISION)
-    distances = total + tl.load(offset + centres, mask=centres < k, other=float("inf"))[None, :]
-    nearest = tl.argmin(distances, axis=1)
-    tl.store(labels + rows, nearest.to(tl.int64), mask=is_row)
-    weight = tl.load(weights + rows, mask=is_row, other=0.0)
-    mass = tl.sum(tl.where(nearest[:, None] == centres[None, :], weight[:, None], 0.0), axis=0)
-    tl.store(masses + tl.program_id(0) * k + centres, mass, mask=centres < k)
+    is_centre = centres < k
+    lengths = tl.load(offset + centres, mask=is_centre, other=float("inf"))
+    mass = tl.zeros((CENTRES,), dtype=tl.float64)
+    count = tl.zeros((), dtype=tl.int32)
+    for start in range(first, last, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        is_row = rows < last
+        total = tl.zeros((ROWS, CENTRES), dtype=tl.float32)
+        for c in range(0, r, COLUMNS):
+            here = c + columns
+            z = tl.load(
+                Z + rows[:, None] * r + here[None, :],
+                mask=is_row[:, None] & (here[None, :] < r),
+                other=0.0,
+            )
+            right = tl.load(
+                C + here[:, None] * k + centres[None, :],
+                mask=(here[:, None] < r) & is_centre[None, :],
+                other=0.0,
+            )
+            total = tl.dot(z.to(tl.float32), right, total, input_precision=PRECISION)
+        new = tl.argmin(total + lengths[None, :], axis=1)
+        old = tl.load(labels + rows, mask=is_row, other=0).to(tl.int32)
+        weight = tl.load(weights + rows, mask=is_row, other=0.0)
+        arrives = tl.where(new[:, None] == centres[None, :], weight[:, None], 0.0)
+        mass += tl.sum(arrives, axis=0)
+        moved = is_row & (new != old)
+        here_moved = tl.sum(moved.to(tl.int32), axis=0)
+        if here_moved > 0:
+            count += here_moved
+            tl.store(labels + rows, new.to(tl.int64), mask=moved)
+            leaves = tl.where(old[:, None] == centres[None, :], weight[:, None], 0.0)
+            change = tl.trans(tl.where(moved[:, None], arrives - leaves, 0.0))
+            for c in range(0, r, COLUMNS):
+                here = c + columns
+                z = tl.load(
+                    Z + rows[:, None] * r + here[None, :],
+                    mask=moved[:, None] & (here[None, :] < r),
+                    other=0.0,
+                )
+                gain = tl.dot(change, z.to(tl.float64), out_dtype=tl.float64)
+                at = own + centres[:, None] * r + here[None, :]
+                inside = is_centre[:, None] & (here[None, :] < r)
+                tl.store(at, tl.load(at, mask=inside, other=0.0) + gain, mask=inside)
+    tl.store(masses + program * k + centres, mass, mask=is_centre)
+    tl.store(counts + program, count)
 
 
-def nearest_centre(z: Array, C: Array, offset: Array, weights: Array) -> tuple[Array, Array]:
-    """The column of zᵀC + offset that is least, for each row, and the sum of weights for each.
+def lloyd_pass(
+    z: Array, C: Array, offset: Array, weights: Array, labels: Array
+) -> tuple[Array, Array, Array]:
+    """Each row to the column of zᵀC + offset that is least: ``labels`` are brought up to date.
 
-    One pass over z; nothing of the size of the rows is stored but the labels.
+    Returns what the sums of the rows of each label gained by this, of shape (k, columns), the sum
+    of weights for each label, and how many rows changed theirs; all on the device. A label of -1 is
+    that of no sum. One pass over z, of whatever dtype, that stores nothing of the rows' number.
     """
     (n, r), k = z.shape, C.shape[1]
-    labels = torch.empty(n, dtype=torch.int64, device=z.device)
-    programs = triton.cdiv(n, NEAREST["ROWS"])
+    most = max(LLOYD_BYTES // (8 * k * max(r, 1)), 1)
+    stretch = triton.cdiv(triton.cdiv(n, min(LLOYD_PROGRAMS, most)), LLOYD["ROWS"]) * LLOYD["ROWS"]
+    programs = triton.cdiv(n, max(stretch, 1))
+    sums = torch.zeros((programs, k, r), dtype=torch.float64, device=z.device)
     masses = torch.zeros((programs, k), dtype=torch.float64, device=z.device)
+    counts = torch.zeros(programs, dtype=torch.int32, device=z.device)
     if n:
-        _nearest[(programs,)](
-            z, C.contiguous(), offset, weights, labels, masses, n, r, k,
-            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)), **NEAREST,
+        _lloyd[(programs,)](
+            z, C.contiguous(), offset, weights, labels, sums, masses, counts, n, r, k, stretch,
+            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)), **LLOYD,
         )  # fmt: skip
-    return labels, masses.sum(0)
+    return sums.sum(0), masses.sum(0), counts.sum()[None]

@@ -6,6 +6,7 @@ Matrices that grow with n are reached only through products with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -171,14 +172,54 @@ def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
-def shifted_solver(A: np.ndarray, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
+    """A lower triangle L and the numbers p of some rows, W[p, p] = L Lᵀ; others add at most tol.
+
+    What is left of the diagonal of W beside these rows is nowhere above tol.
+    """
+    if _arrays.is_on_gpu(W):
+        return _on_gpu().pivoted_cholesky(W, tol)
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(W, tol=tol, lower=1)
+    return np.tril(factor[:rank, :rank]), order[:rank] - 1
+
+
+def inverse_triangle(lower: Array) -> Array:
+    """The inverse of a lower triangle."""
+    if _arrays.is_on_gpu(lower):
+        return _on_gpu().inverse_triangle(lower)
+    return scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+
+
+def inverse_inner(P: Array) -> Array:
+    """(PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
+    if _arrays.is_on_gpu(P):
+        return _on_gpu().inverse_inner(P)
+    r = P.shape[1]
+    with few_blas_threads(r):
+        triangle = scipy.linalg.qr(_arrays.to_numpy(P), mode="r", check_finite=False)[0][:r]
+        inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
+        return inverse @ inverse.T
+
+
+def _on_gpu() -> Any:
+    from gramian import _gpu_linalg  # imports torch
+
+    return _gpu_linalg
+
+
+def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The function B ↦ X with (A + shift_j I) x_j = b_j for each column, A positive semi-definite.
 
     By Cholesky for few different shifts. One eigendecomposition, which costs as much as some thirty
     of them, serves many shifts, and an A that rounding has made indefinite: negative eigenvalues
-    are taken as 0.
+    are taken as 0. B and X are NumPy's; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
+    if len(different) <= 8 and _arrays.is_on_gpu(A):
+        solve = _on_gpu().shifted_solver(A, shifts)
+        if solve is not None:
+            return solve
+    A = _arrays.to_numpy(A)
     if len(different) <= 8:
         try:
             with few_blas_threads(len(A)):

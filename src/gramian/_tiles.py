@@ -1,6 +1,6 @@
 """Kernel matrices tile by tile: the whole of one, and its product with a matrix.
 
-A tile is a block of rows against at most ``TILE_COLUMNS`` points. It is made by one matrix product
+A tile is a block of rows against at most ``tile_columns`` points. It is made by one matrix product
 and finished in place while it is in cache. Of a symmetric matrix each tile off the diagonal serves
 both of its places, and the diagonal is exact, never the result of a difference.
 """
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from gramian.kernels.base import Kernel
 
 TILE_COLUMNS = 1024
+DEVICE_COLUMNS = 16_384  # a GPU would idle in smaller tiles
+
+
+def tile_columns(reference: Array) -> int:
+    """The points of a tile, at most, for rows that are computed with where the reference is."""
+    return DEVICE_COLUMNS if _arrays.is_on_gpu(reference) else TILE_COLUMNS
 
 
 def common_dtype(rows: Rows, columns: Rows) -> Any:
@@ -67,7 +73,7 @@ def dense(
         range(shape[0]),
         width=shape[1],
         dtype=dtype,
-        row_bytes=min(shape[1], TILE_COLUMNS) * _arrays.itemsize(dtype),
+        row_bytes=min(shape[1], tile_columns(rows.example())) * _arrays.itemsize(dtype),
         into=out,
         serial=kernel.serial,
         label="kernel matrix",
@@ -117,8 +123,10 @@ def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel 
 def _fused_product(
     fused: FusedKernel, kernel: Kernel, rows: Rows, columns: Rows, V: Array
 ) -> Array:
+    single = _arrays.astype(V, columns.dtype)
+
     def part(x: Array, out: Array) -> Array:
-        values = fused.times(x, V)
+        values = fused.times(x, single)
         if values is None:  # these rows need float64
             return _tiled_product(kernel, ArrayRows(x), columns, V)
         return values
@@ -150,7 +158,7 @@ def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array
             part,
             width=V.shape[1],
             dtype=rows.xp.float64,
-            row_bytes=(min(columns.shape[0], TILE_COLUMNS) + 2 * V.shape[1])
+            row_bytes=(min(columns.shape[0], tile_columns(V)) + 2 * V.shape[1])
             * _arrays.itemsize(dtype),
             serial=kernel.serial,
             label="kernel product",
@@ -220,12 +228,12 @@ def scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
 
 
 def column_spans(columns: Rows) -> list[tuple[int, int]]:
-    return even_spans(0, columns.shape[0], TILE_COLUMNS)
+    return even_spans(0, columns.shape[0], tile_columns(columns.example()))
 
 
 def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
     """Spans of columns in groups, such that what is prepared for one group fits the budget."""
     spans = column_spans(columns)
-    prepared = TILE_COLUMNS * (columns.shape[1] + 2) * 2 * 8
+    prepared = tile_columns(columns.example()) * (columns.shape[1] + 2) * 2 * 8
     size = max(1, _settings.memory_budget() // 4 // prepared)
     return [spans[i : i + size] for i in range(0, len(spans), size)]

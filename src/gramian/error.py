@@ -149,7 +149,7 @@ def _frobenius(gram: Gram, factors: Factors) -> ErrorEstimate:
     diagonal, n = gram.diag(), gram.shape[0]
     room = _settings.memory_budget() // 4 // (8 * n)
     totals = np.zeros(2)
-    for start, stop in even_spans(0, n, max(1, min(_tiles.TILE_COLUMNS, room))):
+    for start, stop in even_spans(0, n, max(1, min(_tiles.tile_columns(diagonal), room))):
         tile = gram.kernel.against(gram.points.take(range(start, stop)))
         approximate = factors.columns(np.arange(start, stop))
 

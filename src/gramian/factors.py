@@ -331,6 +331,14 @@ class Factors:
 
         With ``precise``, features are computed and multiplied in float64 whatever their dtype.
         """
+        pairs = self.inner_products(V, weights, precise=precise)
+        host = [[np.asarray(_arrays.to_numpy(a), np.float64) for a in pair] for pair in pairs]
+        return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
+
+    def inner_products(
+        self, V: Array | None = None, weights: Array | None = None, *, precise: bool = False
+    ) -> list[tuple[Array, Array]]:
+        """The same for each part, where its rows are computed with."""
         xp = self.xp
         dtype = xp.float64 if precise else self.dtype
         walked, P = self.unprojected() if precise else (self, None)
@@ -349,14 +357,12 @@ class Factors:
 
         # Copies in float64 are what a block needs beside itself.
         spare = 8 * (walked.rank + self.rank) if precise else 0
-        pairs = walked.sum(
+        return walked.sum(
             lambda columns: part,
             *aligned,
             row_bytes=spare,
             result_bytes=self.inner_size() * _arrays.itemsize(dtype),
         )
-        host = [[np.asarray(_arrays.to_numpy(a), np.float64) for a in pair] for pair in pairs]
-        return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
 
     def inner_size(self) -> int:
         """The numbers of the largest block of ZᵀZ."""
@@ -382,10 +388,16 @@ class Factors:
 
     diag = diagonal  # as in Gram: both are oracles of a matrix
 
-    def features(self) -> Array:
-        """F with K̃ = F Fᵀ, as one array: n times the rank of S, also where Z is in parts."""
+    def features(self, into: Array | None = None) -> Array:
+        """F with K̃ = F Fᵀ, as one array: n times the rank of S, also where Z is in parts.
+
+        It is written ``into`` memory that is given where Z is what is asked for.
+        """
         if len(self.parts) == 1 and self.core is None:
-            return self.parts[0].collect()
+            Z = self.parts[0]
+            if into is None:
+                return Z.collect()
+            return Z.map(lambda z, out: z, width=self.rank, dtype=self.dtype, into=into)
         root = np.eye(self.rank) if self.core is None else psd_root(self.core.dense())
         right = _arrays.like(root, self._example(), self.dtype)
 

@@ -76,19 +76,20 @@ class ProjectedKernel:
         Points in the order of their first column that is not 0 make a triangular P, as that of a
         Cholesky factor is, a matrix in steps: a block of columns then needs the first points only.
         """
-        nonzero = _arrays.to_numpy(self.projection) != 0
-        nonzero[0] |= not nonzero.any()  # a map to 0 needs a point too
-        used = np.flatnonzero(nonzero.any(axis=1))
-        first = np.argmax(nonzero[used], axis=1)
+        xp = _arrays.namespace(self.projection)
+        nonzero = self.projection != 0
+        some = _arrays.to_numpy(xp.any(nonzero, axis=1))
+        used = np.flatnonzero(some) if some.any() else np.zeros(1, int)  # a map to 0 needs a point
+        first = _arrays.to_numpy(xp.argmax(_arrays.astype(nonzero, xp.uint8), axis=1))[used]
         order = used[np.argsort(first, kind="stable")]
         first = np.sort(first)
-        in_order = len(order) == len(nonzero) and bool((np.diff(order) == 1).all())
+        in_order = len(order) == len(some) and bool((np.diff(order) == 1).all())
         points = self.points if in_order else _arrays.take_rows(self.points, order)
         P = self.projection if in_order else _arrays.take_rows(self.projection, order)
         self.steps = P  # P for the points in use, in the order of ``values``
         self._used = points
         self._tiles = []
-        for start, stop in even_spans(0, len(order), _tiles.TILE_COLUMNS):
+        for start, stop in even_spans(0, len(order), _tiles.tile_columns(points)):
             tile = self.kernel.against(_arrays.span(points, start, stop))
             panels = []
             for left, right in _panels(first[start:stop], self.width):
@@ -123,7 +124,7 @@ class ProjectedKernel:
     @property
     def work_bytes(self) -> int:
         """What ``features`` works on for each row, beside the block and its result."""
-        columns = min(self.points.shape[0], _tiles.TILE_COLUMNS)
+        columns = min(self.points.shape[0], _tiles.tile_columns(self.points))
         return columns * _arrays.itemsize(self.projection.dtype)
 
     def values(self, x: Array, out: Array | None = None) -> Array:

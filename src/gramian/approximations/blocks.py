@@ -141,7 +141,8 @@ class _Blocks(Approximation):
     def _expected(self, rows: Rows) -> tuple[int, int]:
         total = positive_integer(self, "n_components", self.n_components)
         points = points_of(-(-2 * total // self._count()))
-        return total, min(points, _tiles.TILE_COLUMNS) * _arrays.itemsize(rows.dtype)
+        columns = min(points, _tiles.tile_columns(rows.example()))
+        return total, columns * _arrays.itemsize(rows.dtype)
 
     def _count(self) -> int:
         if isinstance(self.partition, str):

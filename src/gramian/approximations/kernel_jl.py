@@ -135,7 +135,7 @@ class KernelJL(Approximation):
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         s = self._count(rows.shape[0])
-        columns = min(s, _tiles.TILE_COLUMNS)
+        columns = min(s, _tiles.tile_columns(rows.example()))
         r = positive_integer(self, "n_components", self.n_components)
         return r, columns * _arrays.itemsize(rows.dtype)
 
@@ -143,8 +143,8 @@ class KernelJL(Approximation):
         s, (r, _) = self._count(rows.shape[0]), self._expected(rows)
         sample = 2 * s * rows.row_bytes * 8 // _arrays.itemsize(rows.dtype)
         kept = {**projected_bytes(rows, s, r), "subsample": sample}
-        blocks = 2 * 8 * s * min(s, _tiles.TILE_COLUMNS)  # of the subsample's matrix, at most
-        return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(blocks, 2**23)}]
+        tile = min(s, _tiles.tile_columns(rows.example()))  # of the subsample's matrix, at most
+        return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(16 * s * tile, 2**23)}]
 
     def _project(self, KR: Array, means: Array, dtype: Any) -> ProjectedKernel:
         """x ↦ k(x)ᵀ K R, with k and K centred on the subsample where asked for; means are K1/s.

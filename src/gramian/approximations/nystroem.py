@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dpstrf
 from sklearn.utils.extmath import randomized_svd
 
-from gramian import _arrays, _settings, _tiles
+from gramian import _arrays, _linalg, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
 from gramian._threads import few_blas_threads
@@ -147,7 +146,8 @@ class Nystroem(Approximation):
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         m = self._at_most(rows)[0]
-        return min(m, self.rank or m), min(m, _tiles.TILE_COLUMNS) * _arrays.itemsize(rows.dtype)
+        columns = min(m, _tiles.tile_columns(rows.example()))
+        return min(m, self.rank or m), columns * _arrays.itemsize(rows.dtype)
 
     def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
         """The number of landmarks, at most, and what chooses them."""
@@ -182,15 +182,17 @@ class Nystroem(Approximation):
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
-        W = _arrays.to_numpy(gram_of(gram, landmarks).dense())
+        W = gram_of(gram, landmarks).dense()
+        W = W if _arrays.is_on_gpu(W) else _arrays.to_numpy(W)
         scale = np.ones(len(W))
         if landmarks.probabilities is not None:
             scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
+        scale = _arrays.like(scale, W)
         W = scale[:, None] * W * scale
         # Directions of W that the data's own precision cannot tell from 0 are left out.
         cutoff = max(len(W) * np.finfo(float).eps, _arrays.eps(gram.dtype))
         if self.rank is not None and self.truncation == "core":
-            P = _inverse_root_of_rank(W, self.rank, cutoff)
+            P = _arrays.like(_inverse_root_of_rank(_arrays.to_numpy(W), self.rank, cutoff), W)
         else:
             with few_blas_threads(len(W)):
                 P = inverse_root(W, cutoff, gram)
@@ -199,9 +201,9 @@ class Nystroem(Approximation):
         if self.rank is not None and self.truncation == "embedding":
             inner = _arrays.to_numpy(self._factors(gram).inner())
             vectors = np.linalg.eigh(inner)[1][:, ::-1][:, : self.rank]
-            self._prepare(gram, scale[:, None] * (P @ vectors))
+            self._prepare(gram, scale[:, None] * (P @ _arrays.like(vectors.copy(), P)))
 
-    def _prepare(self, gram: Gram, projection: np.ndarray) -> None:
+    def _prepare(self, gram: Gram, projection: Array) -> None:
         self._projected = ProjectedKernel(
             self.kernel_, self.landmarks_.points, projection, dtype=gram.dtype
         )
@@ -280,17 +282,18 @@ class Nystroem(Approximation):
         return 1.0 - explained / gram.trace()
 
 
-def inverse_root(W: np.ndarray, cutoff: float, gram: Gram) -> np.ndarray:
+def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
     """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
-    factor, order, rank, _ = dpstrf(W, tol=cutoff * max(W.diagonal().max(), 0.0), lower=1)
-    if rank == 0 or not np.isfinite(factor).all():
+    xp = _arrays.namespace(W)
+    diagonal = xp.linalg.diagonal(W)
+    largest = float(xp.max(diagonal))
+    lower, kept = _linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
+    if len(kept) == 0 or not _arrays.all_finite(lower):
         _not_psd(gram)
-    kept = order[:rank] - 1
-    lower = np.tril(factor[:rank, :rank])
-    P = np.zeros((len(W), rank))
-    P[kept] = scipy.linalg.solve_triangular(lower, np.eye(rank), lower=True).T
-    left = W.diagonal() - np.einsum("ij,ij->i", W @ P, W @ P)
-    if left.min() < -1e3 * cutoff * len(W) * abs(W.diagonal()).max():
+    P = xp.zeros_like(W)[:, : len(kept)]
+    _arrays.put_rows(P, kept, xp.matrix_transpose(_linalg.inverse_triangle(lower)))
+    left = diagonal - _arrays.row_norms(W @ P)
+    if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
         _not_psd(gram)
     return P
 

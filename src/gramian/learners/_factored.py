@@ -63,10 +63,9 @@ def rounds_too_much(system: System, alpha: float | None, *, seen: int = 0) -> bo
     n = factors.shape[0]
     numbers = np.linspace(0, n - 1, min(n, 256)).astype(int)
     rounded, values = (
-        np.asarray(_arrays.to_numpy(rows.parts[0].take(numbers)), np.float64)
-        for rows in (factors, C)
+        _arrays.astype(rows.parts[0].take(numbers), factors.xp.float64) for rows in (factors, C)
     )
-    exact = values @ _arrays.to_numpy(P)
+    exact, rounded = _arrays.to_numpy(values @ P), _arrays.to_numpy(rounded)
     K = exact @ exact.T
     change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - K)).max()
     if alpha is None:

@@ -12,11 +12,10 @@ from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from gramian import _arrays, _linalg
 from gramian._arrays import Array
-from gramian._threads import few_blas_threads, one_blas_thread
+from gramian._threads import one_blas_thread
 from gramian.factors import Factors
 from gramian.learners._factored import Sums, mean_square
 from gramian.learners._systems import Solution, System, Watch
@@ -48,19 +47,22 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     factor = DOUBLE if precise or _arrays.itemsize(factors.dtype) == 8 else 1
     make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
     row = make + factor * (project + r * r)  # of normal equations
-    times, iterations = _preconditioning(n, r)
+    times, iterations = _preconditioning(factors)
     kept = C.keepable(room, partly=True)  # other rows of C are computed anew in each pass
     made = make * (n + (n - kept) * iterations)
     passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
     return times * r * row + made + passes < n * row
 
 
-def _preconditioning(n: int, r: int) -> tuple[float, float]:
+def _preconditioning(factors: Factors) -> tuple[float, float]:
     """The rows of the preconditioner, as a multiple of r, and the iterations to be expected.
 
-    More rows save iterations, as 1 / times^0.7 or so, until they cost as much as these.
+    More rows save iterations, as 1 / times^0.7 or so, until they cost as much as these; on a GPU
+    iterations cost little.
     """
-    times = min(max(sqrt(n / r), 4.0), 40.0, n / r)
+    n, r = factors.shape[0], factors.rank
+    most = 2.0 if _arrays.is_on_gpu(factors.parts[0].example()) else 40.0
+    times = min(max(sqrt(n / r), 4.0), most, n / r)
     return times, 120 / times**0.7
 
 
@@ -134,7 +136,7 @@ class _Products:
         rows, self._P = factors.unprojected()
         self.dtype = factors.xp.float64 if precise else factors.dtype
         source: Any = rows.parts[0]
-        self._fused = None if precise or getattr(source, "fused", None) is None else source
+        self._fused = None if getattr(source, "fused", None) is None else source
         self._C = rows if self._fused is not None else rows.persist(room, partly=True)
         given = (system.weights, system.held_out)
         self._weights = [self._C.arrange(w)[:, None] for w in given if w is not None]
@@ -202,7 +204,7 @@ def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.
     """(ZᵀWZ + alpha I)⁻¹ with ZᵀWZ estimated from a sample of rows, and from the landmarks."""
     factors: Factors = system.matrix
     n, r = factors.shape[0], factors.rank
-    size = min(ceil(_preconditioning(n, r)[0] * r), n)
+    size = min(ceil(_preconditioning(factors)[0] * r), n)
     mass = float(n)
     if system.weights is None:
         numbers = system.rng.choice(n, size, replace=False)
@@ -211,13 +213,11 @@ def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
     sample = Factors(factors.parts[0].choose(np.sort(numbers)))
-    inner = sample.normal_equations(precise=precise)[0][0] * (mass / size)
+    inner = _arrays.astype(sample.inner_products(precise=precise)[0][0], factors.xp.float64)
+    inner *= mass / size
     P = factors.unprojected()[1]
     if P is not None:
         # Some landmarks are far from all other rows, and the only ones with certain features. With
         # P Pᵀ = W⁺ the features of the landmarks have the inner products (PᵀP)⁻¹.
-        with few_blas_threads(r):
-            triangle = scipy.linalg.qr(_arrays.to_numpy(P), mode="r", check_finite=False)[0][:r]
-            inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
-            inner += (mass / n) * (inverse @ inverse.T)
+        inner += (mass / n) * _arrays.like(_linalg.inverse_inner(P), inner)
     return _linalg.shifted_solver(inner, system.alphas)

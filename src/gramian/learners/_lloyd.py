@@ -288,9 +288,7 @@ def _pass(
 
         def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
             if single and _fused_pass_serves(z, k):
-                new, masses = _fused_pass(z, mine, offset, w)
-                gain, count = _moved(z, w, aligned[0], new, k)
-                return gain, masses, _arrays.like(np.asarray([count]), masses)
+                return _fused_pass(z, mine, offset, w, aligned[0])
             products = _arrays.tall_matmul(z, mine)
             products += offset
             gains, masses_of, changed = [], [], []
@@ -340,10 +338,12 @@ def _fused_pass_serves(z: Array, k: int) -> bool:
     return k <= _fused.MOST_CENTRES
 
 
-def _fused_pass(z: Array, right: Array, offset: Array, weights: Array) -> tuple[Array, Array]:
-    from gramian._fused import nearest_centre
+def _fused_pass(
+    z: Array, right: Array, offset: Array, weights: Array, labels: Array
+) -> tuple[Array, ...]:
+    from gramian._fused import lloyd_pass
 
-    return nearest_centre(z, right, offset, weights)
+    return lloyd_pass(z, right, offset, weights, labels)
 
 
 def _moved(z: Array, w: Array, old: Array, new: Array, k: int) -> tuple[Array, int]:

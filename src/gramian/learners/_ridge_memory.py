@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramian import _arrays
-from gramian._tiles import TILE_COLUMNS
+from gramian._tiles import tile_columns
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.learners._path import STEPS
@@ -19,7 +19,9 @@ def exact_steps(gram: Gram, n_targets: int, *, path: bool, direct: bool) -> list
     n, item = gram.shape[0], _arrays.itemsize(gram.dtype)
     about = {
         "targets": 4 * 8 * n * (n_targets + 1),
-        "blocks": gram.rows.walk_bytes(item * (min(n, TILE_COLUMNS) + 4 * n_targets)),
+        "blocks": gram.rows.walk_bytes(
+            item * (min(n, tile_columns(gram.rows.example())) + 4 * n_targets)
+        ),
     }
     if path:  # eigenvectors, and those scaled
         return [{**about, "kernel matrix": 8 * n**2, "decomposition": 3 * 8 * n**2}]

@@ -31,9 +31,10 @@ from gramian import (
     KernelRidgeClassifier,
     Nystroem,
     RandomFourier,
+    _settings,
     datasets,
 )
-from gramian.command import COMMANDS, _reading, _signatures, main
+from gramian.command import COMMANDS, _signatures, main
 from gramian.command._estimators import APPROXIMATIONS, KERNELS
 from gramian.command._screen import visible
 from gramian.tables import TableModel, open_table
@@ -543,7 +544,7 @@ WRONG = [
     ("cluster rows.csv --threads 0", "n_threads"),
     ("cluster rows.csv --seed x", "--seed: invalid int"),
     ("cluster rows.csv --seed -1", "seed|non-negative"),
-    ("cluster rows.csv --device gpu", "--device must be cpu or cuda"),
+    ("cluster rows.csv --device gpu", "--device must be 'cpu', 'cuda'"),
     ("cluster rows.csv --output labels.xlsx", r"must end in one of \.csv, \.tsv"),
     ("cluster rows.csv --output nowhere/labels.csv", "no folder 'nowhere'"),
     ("cluster rows.csv --output folder/inside.csv/", "inside.csv' is a folder"),
@@ -776,7 +777,8 @@ class TestDevices:
             run("predict m iris -o again.csv")
             assert Path("again.csv").read_text() == Path("iris.labels.csv").read_text()
         else:
-            assert_says(run("cluster iris --device cuda", status=2), "no CUDA device.*--device cpu")
+            said = run("cluster iris --device cuda", status=2)
+            assert_says(said, "no CUDA device.*--device 'cpu'")
 
     def test_without_torch(self, run, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", None)
@@ -785,10 +787,8 @@ class TestDevices:
     def test_torch_rows(self, run, monkeypatch):
         """All but the device itself, on torch's CPU."""
         pytest.importorskip("torch")
-        monkeypatch.setattr(_reading, "check_device", lambda device: None)
-        monkeypatch.setattr(
-            _reading, "on_device", lambda rows, device: _reading.in_torch(rows, "cpu")
-        )
+        monkeypatch.setitem(_settings._CHECKS, "device", lambda device: None)
+        monkeypatch.setattr(_settings, "device", lambda: "cpu")
         FRAME.assign(species=SPECIES, price=PRICE).to_csv("rows.csv", index=False)
         for i, text in enumerate([
             "cluster rows.csv --target species --exclude price --n-clusters 3",

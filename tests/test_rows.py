@@ -113,7 +113,8 @@ def test_an_error_in_a_block_reaches_the_caller(rng):
 
 class TestSettings:
     def test_context_and_process(self):
-        assert get_config() == {"memory_budget": None, "n_threads": None, "progress": False}
+        unset = {"memory_budget": None, "n_threads": None, "device": None, "progress": False}
+        assert get_config() == unset
         with config_context(memory_budget="1.5GB", n_threads=3):
             assert get_config()["memory_budget"] == 1_500_000_000 == memory_budget()
             assert n_threads() == 3

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from gramian import _arrays, _files, _settings
 from gramian._checks import positive_integer
+from gramian.device_rows import DeviceRows
 from gramian.file_rows import Planned, planned_rows
 from gramian.kernels import Kernel, as_kernel
 from gramian.memory import Amounts, MemoryEstimate
@@ -82,6 +83,8 @@ class KernelParameter:
 class KernelEstimator(KernelParameter):
     """What is fitted to rows: how it reads them, and what it takes in memory."""
 
+    _device: str | None = None  # where it was fitted, if rows of the host were moved there
+
     def _read(self, X: Any, *, reset: bool, min_rows: int = 1) -> Rows:
         """X as rows, checked: of any kind where ``reset``, as in a fit; else as those of the fit.
 
@@ -95,12 +98,37 @@ class KernelEstimator(KernelParameter):
             self._on_objects = rows.are_objects
             if _files.is_path(X) and isinstance(rows, ArrayRows):  # read from it
                 _settings.hold(_bytes_of(rows))
+        rows = self._placed(rows, reset)
         if not rows.are_objects or hasattr(X, "columns"):
             validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
         elif reset:  # objects have no features that could be counted; an earlier fit's may have had
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
         return rows
+
+    def _placed(self, rows: Rows, reset: bool) -> Rows:
+        """The rows where they are to be computed with: on the device that the settings name.
+
+        What is fitted already stays where it is, and rows come there.
+        """
+        if not reset:
+            device = self._device
+        elif hasattr(self.kernel, "kernel_"):  # an approximation that is fitted already
+            device = self.kernel._device
+        else:
+            device = _settings.device()
+        if rows.are_objects or _arrays.is_foreign(rows.example()):
+            device = None
+        if reset:
+            self._device = device
+        if device is None:
+            return rows
+        placed = DeviceRows(rows, device)
+        if not reset:  # they are walked once
+            return placed
+        placed = placed.persist()
+        _settings.hold(placed.kept_bytes)
+        return placed
 
     def estimate_memory(
         self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False

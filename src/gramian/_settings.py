@@ -1,4 +1,4 @@
-"""The three global settings: memory budget, threads, progress.
+"""The four global settings: memory budget, threads, device, progress.
 
 They follow scikit-learn's ``set_config`` and ``config_context``. The values are read when a public
 call begins its work, in the calling thread; worker threads never look at them.
@@ -33,6 +33,7 @@ class MemoryBudgetError(MemoryError):
 class _Settings:
     memory_budget: int | None = None  # bytes; None: a quarter of the memory that is free now
     n_threads: int | None = None  # None: all cores that this process may use
+    device: str | None = None  # None: where the data is
     progress: bool = False
 
 
@@ -56,6 +57,11 @@ def set_config(**settings: Any) -> None:
         where torch uses one and that is less.
     n_threads : int or None
         Threads that evaluate blocks of rows. None: all cores that this process may use.
+    device : str or None
+        Where fits compute: ``"cuda"``, or one of several as ``"cuda:1"``, through torch. Rows of
+        NumPy, of SciPy and of files are then moved there block by block, or once where they fit,
+        and results come back as NumPy's arrays. What was fitted there stays there, and so do
+        rows that it is given later. None, or ``"cpu"``: where the data is.
     progress : bool
         Whether long loops show a progress bar on a terminal (needs ``rich``).
 
@@ -96,7 +102,7 @@ def get_config() -> dict[str, Any]:
     --------
     >>> import gramian
     >>> sorted(gramian.get_config())
-    ['memory_budget', 'n_threads', 'progress']
+    ['device', 'memory_budget', 'n_threads', 'progress']
     """
     return dict(vars(_current()))
 
@@ -156,6 +162,11 @@ def _cores() -> int:
     return joblib.cpu_count()  # reads files: milliseconds
 
 
+def device() -> str | None:
+    """Where rows of this machine's memory are to be computed with; None: there."""
+    return _current().device
+
+
 def progress_wanted() -> bool:
     return _current().progress
 
@@ -187,6 +198,24 @@ def _check_threads(value: Any) -> int | None:
     return positive_integer("gramian's settings", "n_threads", value)
 
 
+def _check_device(value: Any) -> str | None:
+    if value is None or value == "cpu":
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
+        raise ValueError(
+            f"device must be None or 'cpu', 'cuda', or one of several as 'cuda:1'; got {value!r}."
+        )
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"device={value!r} needs torch: pip install 'gramian[gpu]'.") from error
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(value.partition(":")[2] or 0) >= found:
+        there = f"{found} CUDA device(s)" if found else "no CUDA device"
+        raise ValueError(f"device={value!r}: torch finds {there} here. Use device='cpu'.")
+    return value
+
+
 def _check_progress(value: Any) -> bool:
     if value not in (True, False):
         raise ValueError(f"progress must be True or False; got {value!r}.")
@@ -203,6 +232,7 @@ def _check_progress(value: Any) -> bool:
 _CHECKS = {
     "memory_budget": _check_budget,
     "n_threads": _check_threads,
+    "device": _check_device,
     "progress": _check_progress,
 }
 

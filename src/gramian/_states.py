@@ -184,6 +184,8 @@ class Encoder:
             return {"object": type(value).__name__, "items": self._items(value)}
         state = {}
         for name, part in (value.__getstate__() or {}).items():
+            if name == "_device":  # arrays come back on the host
+                continue
             with self._at(name):
                 state[name] = self.encode(part)
         return {"object": type(value).__name__, "state": state}

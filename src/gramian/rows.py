@@ -129,6 +129,14 @@ class Rows(ABC):
         """What ``map`` and ``sum`` take at once with these sizes, beside the result of ``map``."""
         return 0
 
+    def answer(self, values: Array) -> Array:
+        """Values with an entry, or line, for each row, as who gave the rows gets them."""
+        return values
+
+    def answer_memory(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        """Memory for such values that ``map`` can write ``into``, where it is not the rows' own."""
+        return None
+
 
 class BlockRows(Rows):
     """Rows that are walked here, in blocks cut by their size, one after the other or in threads.

@@ -14,6 +14,7 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._estimators import KernelEstimator, all_or_nothing, generator
 from gramian._threads import one_blas_thread
+from gramian.device_rows import DeviceRows
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel, as_kernel
@@ -134,6 +135,7 @@ class Approximation(
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
         self._single = _arrays.itemsize(rows.dtype) == 4
+        self._device = rows.device if isinstance(rows, DeviceRows) else None
         self._on_objects = rows.are_objects
         if not rows.are_objects:
             self.n_features_in_ = rows.shape[1]
@@ -146,14 +148,15 @@ class Approximation(
     @one_blas_thread()
     def transform(self, X: Any) -> Array:
         """The features of the rows X: their inner products are K̃."""
-        factors = self.factor(X)
+        rows = self._new_rows(X)
+        factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
         _settings.check_fits(
             n * r * _arrays.itemsize(factors.dtype),
             f"{r} features of {n} rows",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",
         )
-        return factors.features()
+        return rows.answer(factors.features(rows.answer_memory((n, r), factors.dtype)))
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit, then the features of the training rows."""
@@ -184,14 +187,16 @@ class Approximation(
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """K̃(X, Y), the approximate kernel matrix; K̃(X, X) where Y is not given."""
-        left = self.factor(X)
+        rows = self._new_rows(X)
+        left = self.factor_rows(rows)
         right = None if Y is None else self.factor(Y)
-        return _arrays.astype(left.dense(right), left.dtype)
+        return rows.answer(_arrays.astype(left.dense(right), left.dtype))
 
     def diag(self, X: Any) -> Array:
         """K̃(x, x) for each row of X."""
-        factors = self.factor(X)
-        return _arrays.astype(factors.diagonal(), factors.dtype)
+        rows = self._new_rows(X)
+        factors = self.factor_rows(rows)
+        return rows.answer(_arrays.astype(factors.diagonal(), factors.dtype))
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")

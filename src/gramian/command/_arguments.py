@@ -129,11 +129,14 @@ def add_output(parser: Parser, suffix: str, *, model: bool = True) -> None:
     group.add_argument("--force", action="store_true", help="replace files that are there already")
 
 
+_SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "device"}
+
+
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
     """The library's settings as the options say."""
     chosen: dict[str, Any] = {"progress": sys.stderr.isatty() and not args.quiet}
-    for option, name in (("memory", "memory_budget"), ("threads", "n_threads")):
+    for option, name in _SETTINGS.items():
         if getattr(args, option, None) is not None:
             chosen[name] = getattr(args, option)
     with config_context(**chosen):

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gramian import _arrays
 from gramian.command._errors import UsageError
 from gramian.command._screen import Screen
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import Rows
 from gramian.tables import Preparation, Table, open_table
 from gramian.tables.sources import ENDINGS
 
@@ -66,15 +65,12 @@ class Training(NamedTuple):
 @contextmanager
 def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
     """DATA, opened, prepared as the options say, and shown."""
-    device = getattr(args, "device", "cpu")
-    check_device(device)
     with opened(args) as table:
         preparation = prepared(table, args, target)
         raw = preparation.raw(table)
         preparation.learn_scale(raw)
         show(screen, table, preparation)
-        rows = on_device(preparation.rows(raw), device)
-        yield Training(table, preparation, rows)
+        yield Training(table, preparation, preparation.rows(raw))
 
 
 def prepared(table: Table, args: Namespace, target: str | None = None) -> Preparation:
@@ -91,30 +87,3 @@ def show(screen: Screen, table: Table, preparation: Preparation) -> None:
         named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
         said += f" (without {', '.join(named)})"
     screen.line("data", said)
-
-
-def check_device(device: str) -> None:
-    """That it can be computed on, before anything is read."""
-    if device == "cpu":
-        return
-    if device.partition(":")[0] != "cuda":
-        raise UsageError(
-            f"--device must be cpu or cuda, or one of several as cuda:1; got {device}."
-        )
-    try:
-        import torch
-    except ImportError as error:
-        raise UsageError(f"--device {device} needs torch: pip install 'gramian[gpu]'.") from error
-    if not torch.cuda.is_available():
-        raise UsageError(f"--device {device}: torch finds no CUDA device here. Use --device cpu.")
-
-
-def on_device(rows: Rows, device: str) -> Rows:
-    """Rows where they are to be computed with: as they are, or in torch's memory."""
-    return rows if device == "cpu" else in_torch(rows, device)
-
-
-def in_torch(rows: Rows, device: str) -> Rows:
-    import torch
-
-    return ArrayRows(torch.asarray(_arrays.dense(rows.collect()), device=device))

@@ -57,7 +57,6 @@ def _fraction(text: str) -> float:
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "predictions.csv")
-    _reading.check_device(args.device)
     with _reading.opened(args) as table:
         y = target_of(table, args)
         classes = is_classes(y) if args.task == "auto" else args.task == "classify"
@@ -71,7 +70,7 @@ def run(args: Namespace, screen: Screen) -> None:
         preparation.learn_scale(raw.choose(train) if held_out.any() else raw)
         _reading.show(screen, table, preparation)
         screen.line("target", _about(y, classes, args.target or "its own"))
-        rows = _reading.on_device(preparation.rows(raw), args.device)
+        rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
         with screen.timed():
             model.fit(fitted_to, y[train])

@@ -84,14 +84,15 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             product = Gram(self.kernel_, rows, landmarks).matmul(self.centre_coefficients_)
             squared = self._norms - 2.0 * product
         else:
-            squared = self._distances_less_diagonal(X)[1]
+            new, squared = self._distances_less_diagonal(X)
+            rows = new.rows
         xp = _arrays.namespace(squared)
-        return _arrays.astype(xp.argmin(squared, axis=1), xp.int32)
+        return rows.answer(_arrays.astype(xp.argmin(squared, axis=1), xp.int32))
 
     def transform(self, X: Any) -> Array:
         """The distance, in the kernel's space, from each row of X to each centre."""
         new, squared = self._squared_distances(X)
-        return _arrays.astype(_arrays.inplace("sqrt", squared), new.dtype)
+        return new.rows.answer(_arrays.astype(_arrays.inplace("sqrt", squared), new.dtype))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit, then the distance of each training row to each centre."""

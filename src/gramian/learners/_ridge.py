@@ -328,4 +328,4 @@ class RidgeLearner(KernelLearner):
         """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
         new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
-        return _arrays.astype(new.product, new.dtype)
+        return new.rows.answer(_arrays.astype(new.product, new.dtype))

@@ -15,7 +15,7 @@ from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
-from gramian._tiles import TILE_COLUMNS
+from gramian._tiles import tile_columns
 from gramian.approximations import Approximation, Nystroem
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
@@ -165,7 +165,9 @@ class KernelKMeans(KernelCentres):
         kept = {"kernel matrix": gram.nbytes if gram.fits() else 0, "labels": 8 * 8 * n}
         columns = 8 * n * k * at_once
         item = _arrays.itemsize(gram.dtype)
-        blocks = gram.rows.walk_bytes(item * (min(n, TILE_COLUMNS) + 4 * k * at_once))
+        blocks = gram.rows.walk_bytes(
+            item * (min(n, tile_columns(gram.rows.example())) + 4 * k * at_once)
+        )
         return [{**kept, "centres as weights of rows": 5 * columns, "blocks": blocks}]
 
     def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
@@ -209,7 +211,7 @@ class KernelKMeans(KernelCentres):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.labels_ = _arrays.astype(run.labels, rows.xp.int32)
+        self.labels_ = rows.answer(_arrays.astype(run.labels, rows.xp.int32))
         self.inertia_ = run.inertia
         self.inertia_history_ = run.history
         self.n_iter_ = len(run.history)
@@ -242,7 +244,7 @@ class KernelKMeans(KernelCentres):
             centres, counts = start.centres[0], rows.xp.zeros_like(start.masses)
             self.n_iter_ = 0
         centres, counts, run = update(centres, counts, factors, weights)
-        self.labels_ = _arrays.astype(run.labels, rows.xp.int32)
+        self.labels_ = rows.answer(_arrays.astype(run.labels, rows.xp.int32))
         self.inertia_ = run.inertia
         self.n_iter_ += 1
         self.counts_ = counts

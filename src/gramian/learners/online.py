@@ -21,6 +21,7 @@ from gramian.kernels import Kernel
 from gramian.learners._centres import KernelCentres, of_a_stream
 from gramian.learners._lloyd import Run, assign, centre_of, no_labels
 from gramian.memory import Amounts
+from gramian.rows import Rows
 
 __all__ = ["OnlineKernelKMeans"]
 
@@ -137,7 +138,7 @@ class OnlineKernelKMeans(KernelCentres):
                     break
         self.objective_history_ = run.history
         self.n_iter_ = len(run.history)
-        self._keep(run, factors, weights, squared, run.means, run.masses)
+        self._keep(run, factors, rows, weights, squared, run.means, run.masses)
         return self
 
     @all_or_nothing
@@ -162,7 +163,8 @@ class OnlineKernelKMeans(KernelCentres):
         before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
         counts = xp.concat((self.counts_, xp.zeros_like(run.masses[:opened])), axis=0) + run.masses
         self.n_iter_ += 1
-        self._keep(run, factors, weights, squared, centre_of(before + run.sums, counts), counts)
+        centres = centre_of(before + run.sums, counts)
+        self._keep(run, factors, rows, weights, squared, centres, counts)
         return self
 
     def _fits_features(self) -> Callable[[Kernel, int], Approximation]:
@@ -236,13 +238,14 @@ class OnlineKernelKMeans(KernelCentres):
         self,
         run: Run,
         factors: Factors,
+        rows: Rows,
         weights: Array,
         squared: Array,
         centres: Array,
         counts: Array,
     ) -> None:
         xp = factors.xp
-        self.labels_ = _arrays.astype(factors.restore(run.labels), xp.int32)
+        self.labels_ = rows.answer(_arrays.astype(factors.restore(run.labels), xp.int32))
         self.inertia_ = max(float(xp.sum(weights * factors.restore(squared))), 0.0)
         self.counts_ = counts
         self.n_clusters_ = int(counts.shape[0])

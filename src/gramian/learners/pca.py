@@ -17,7 +17,7 @@ from gramian._arrays import Array
 from gramian._checks import choice, not_negative, positive, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
-from gramian._tiles import TILE_COLUMNS
+from gramian._tiles import tile_columns
 from gramian.approximations import Approximation, Nystroem
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
@@ -174,6 +174,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             self._fit_exact(matrix, rng)
         self._single = _arrays.itemsize(rows.dtype) == 4
         self._pre_images = self._learn_inverse(rows) if self.fit_inverse_transform else None
+        if self._eigenvectors is not None:
+            self._eigenvectors = rows.answer(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
@@ -254,7 +256,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         else:
             width = _krylov_width(n, k)
             own = {"Krylov space": 3 * 8 * n * width * self._most_passes(n, width)}
-        blocks = gram.rows.walk_bytes(item * (min(n, TILE_COLUMNS) + 4 * k))
+        blocks = gram.rows.walk_bytes(item * (min(n, tile_columns(gram.rows.example())) + 4 * k))
         return [{**kept, **own, "blocks": blocks}]
 
     def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
@@ -337,14 +339,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         new = self._new_rows(X, self._projection)
         scores = new.product
         scores -= self._offset
-        return _arrays.astype(scores, new.dtype)
+        return new.rows.answer(_arrays.astype(scores, new.dtype))
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, then the components of the training rows."""
         self.fit(X, y)
         if self._eigenvectors is None:
             return self.transform(X)
-        return _arrays.astype(self._eigenvectors * self._roots(), self._score_dtype)
+        scores = self._eigenvectors * _arrays.like(self._roots(), self._eigenvectors)
+        return _arrays.astype(scores, _arrays.dtype_in(self._score_dtype, scores))
 
     @available_if(_has_pre_images)
     def inverse_transform(self, X: Any) -> Array:
@@ -355,9 +358,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
                 "No pre-images were learned: fit_inverse_transform=True was set after the fit. "
                 "Call fit again."
             )
-        rows = self._pre_images.predict(X)
+        moved = self._device is not None and not _arrays.is_foreign(X)
+        rows = self._pre_images.predict(_arrays.like(X, self._projection) if moved else X)
         xp = _arrays.namespace(rows)
-        return _arrays.astype(rows, xp.float32 if self._single else xp.float64)
+        rows = _arrays.astype(rows, xp.float32 if self._single else xp.float64)
+        return _arrays.to_numpy(rows) if moved else rows
 
     def _roots(self) -> Array:
         return _arrays.namespace(self.eigenvalues_).sqrt(self.eigenvalues_)

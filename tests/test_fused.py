@@ -186,6 +186,17 @@ class TestUsedByTheLibrary:
         plain = model.fit(X, sample_weight=weights)
         np.testing.assert_array_equal(found, plain.labels_)
 
+    def test_features_in_half_precision_are_read_as_they_are(self, rng, monkeypatch):
+        X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)
+        seen, one = set(), _fused.lloyd_pass
+        monkeypatch.setattr(_fused, "lloyd_pass", lambda z, *a: (seen.add(z.dtype), one(z, *a))[1])
+        model = gramian.KernelKMeans(
+            3, kernel=gramian.Nystroem(RBF(0.1), 20), n_init=1, half_precision=True, random_state=0
+        )
+        found = model.fit(torch.as_tensor(X)).labels_
+        assert torch.float16 in seen
+        np.testing.assert_array_equal(found, model.fit(X).labels_)
+
     @pytest.mark.parametrize("weighted", [True, False])
     def test_kernel_ridge_without_kernel_values(self, weighted, rng):
         X = rows(rng, 900, 4)

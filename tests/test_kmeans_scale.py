@@ -349,3 +349,35 @@ class TestStream:
         kernel = gramian.FunctionKernel(lambda a, b: len(set(a) & set(b)), pairwise=True)
         model = KernelKMeans(2, kernel=kernel, random_state=0).partial_fit(words)
         assert len(set(model.partial_fit(["kennel", "trim"]).predict(["lone", "trick"]))) == 2
+
+
+class TestHalfPrecision:
+    def test_labels_and_memory(self, rng):
+        X = rng.normal(size=(3000, 5)) + 3 * rng.integers(4, size=(3000, 1))
+        kernel = Nystroem(RBF(0.05), 60, random_state=0)
+        plain = KernelKMeans(4, kernel=kernel, random_state=0).fit(X)
+        half = KernelKMeans(4, kernel=kernel, half_precision=True, random_state=0).fit(X)
+        assert np.mean(plain.labels_ != half.labels_) < 0.005
+        assert half.inertia_ == pytest.approx(plain.inertia_, rel=1e-4)
+        assert half.inertia_ != plain.inertia_
+        wide = KernelKMeans(4, kernel=Nystroem(RBF(0.05), 1000))
+        full, halved = (
+            wide.set_params(half_precision=flag).estimate_memory(10**5, 5, dtype="float32")
+            for flag in (False, True)
+        )
+        assert full - halved == 10**5 * 1000 * 2
+
+    def test_where_features_of_some_rows_are_kept(self, rng):
+        X = rng.normal(size=(9000, 5)) + 3 * rng.integers(4, size=(9000, 1))
+        model = KernelKMeans(4, kernel=Nystroem(RBF(0.05), 60), random_state=0)
+        plain = model.fit(X).labels_
+        model.set_params(half_precision=True)
+        with gramian.config_context(memory_budget="6MB", n_threads=1):
+            assert "%" in str(model.estimate_memory(*X.shape))
+            assert np.mean(model.fit(X).labels_ != plain) < 0.005
+
+    def test_what_it_cannot_hold_is_an_error(self, rng):
+        X = 1000 * rng.normal(size=(400, 3))
+        model = KernelKMeans(2, kernel=Nystroem("linear", 3), half_precision=True)
+        with pytest.raises(ValueError, match="half_precision=False"):
+            model.fit(1000 * X)

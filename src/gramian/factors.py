@@ -14,7 +14,7 @@ from gramian._arrays import Array, Namespace
 from gramian._linalg import psd_root
 from gramian._threads import side_by_side
 from gramian.core import BlockCore
-from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows
+from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows, held
 
 __all__ = ["Factors"]
 
@@ -103,26 +103,32 @@ class Factors:
     @property
     def features_nbytes(self) -> int:
         """What Z alone takes when it is kept."""
-        numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
-        return numbers * _arrays.itemsize(self.dtype)
+        return self._size(half=False)
 
-    def persist(self, room: int | None = None, *, partly: bool = False) -> Factors:
+    def _size(self, half: bool) -> int:
+        numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
+        return numbers * (2 if half else _arrays.itemsize(self.dtype))
+
+    def persist(
+        self, room: int | None = None, *, partly: bool = False, half: bool = False
+    ) -> Factors:
         """These factors with Z kept in memory, if that fits.
 
         ``room`` is what it may take, by default half of the memory budget. With ``partly``, Z of as
-        many rows as fit is kept, and that of the others computed whenever it is walked.
+        many rows as fit is kept, and that of the others computed whenever it is walked. With
+        ``half``, it is kept in half precision: see :class:`gramian.rows.HalfRows`.
         """
-        count = self.keepable(room, partly=partly)
+        count = self.keepable(room, partly=partly, half=half)
         if count == 0:
             return self
         if count == self.shape[0]:
-            parts = self._each(lambda i: _in_memory(self.parts[i]))
+            parts = self._each(lambda i: held(self.parts[i], half=half))
             return Factors(parts, self.core, self.order)
 
         def some(i: int) -> tuple[Rows, np.ndarray]:
             Z, rows = self.parts[i], self._rows[i]
             assert isinstance(Z, FeatureRows)
-            kept, order = Z.persist_some(count * Z.shape[0] // self.shape[0])
+            kept, order = Z.persist_some(count * Z.shape[0] // self.shape[0], half=half)
             return kept, rows.start + order
 
         pairs = self._each(some)
@@ -130,23 +136,23 @@ class Factors:
         order = order if self.order is None else self.order[order]
         return Factors([Z for Z, _ in pairs], self.core, order)
 
-    def keepable(self, room: int | None = None, *, partly: bool = False) -> int:
+    def keepable(self, room: int | None = None, *, partly: bool = False, half: bool = False) -> int:
         """The number of rows that ``persist`` keeps: none, all or, with ``partly``, some."""
-        n = self.shape[0]
+        n, size = self.shape[0], self._size(half)
         room = _settings.memory_budget() // 2 if room is None else room
-        if self.nbytes <= room:
+        beside = self.nbytes - self.features_nbytes
+        if size + beside <= room:
             return n
         if not partly or not all(isinstance(Z, FeatureRows) for Z in self.parts):
             return 0
         # The order of the rows is kept too.
-        size = self.features_nbytes
-        fraction = (room - (self.nbytes - size) - 8 * n) / size
+        fraction = (room - beside - 8 * n) / size
         return int(fraction * n) if fraction >= LEAST_KEPT else 0
 
-    def kept_bytes(self, count: int) -> int:
+    def kept_bytes(self, count: int, *, half: bool = False) -> int:
         """What Z takes where so many rows of it are kept."""
         order = 8 * self.shape[0] if 0 < count < self.shape[0] else 0
-        return self.features_nbytes * count // max(self.shape[0], 1) + order
+        return self._size(half) * count // max(self.shape[0], 1) + order
 
     def kept(self) -> tuple[Factors, np.ndarray] | None:
         """Where Z of some rows is in memory: the factors of these, and their numbers."""
@@ -159,6 +165,10 @@ class Factors:
             for Z, rows in zip(parts, self._rows, strict=True)
         ]
         return Factors(parts, self.core), np.concatenate(numbers)
+
+    def stored(self) -> Factors:
+        """These factors with blocks of Z as they are kept: see :meth:`Rows.stored`."""
+        return Factors([Z.stored() for Z in self.parts], self.core, self.order)
 
     def take(self, numbers: np.ndarray) -> Factors:
         """The factors of some rows, kept in memory."""
@@ -443,7 +453,3 @@ class Factors:
 def _slices(lengths: Any) -> list[slice]:
     edges = [0, *accumulate(int(length) for length in lengths)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
-
-
-def _in_memory(Z: Rows) -> Rows:
-    return Z.persist() if isinstance(Z, ArrayRows) else ArrayRows(Z.collect())

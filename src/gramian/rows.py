@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -128,6 +129,10 @@ class Rows(ABC):
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         """What ``map`` and ``sum`` take at once with these sizes, beside the result of ``map``."""
         return 0
+
+    def stored(self) -> Rows:
+        """These rows in blocks of the dtype that they are kept in, for who can read it."""
+        return self
 
     def answer(self, values: Array) -> Array:
         """Values with an entry, or line, for each row, as who gave the rows gets them."""
@@ -353,11 +358,41 @@ class ArrayRows(BlockRows):
         return super().row_bytes
 
 
+class HalfRows(ArrayRows):
+    """Features that are kept in half precision, and computed with in another dtype."""
+
+    LARGEST = 65504.0
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(
+            rows.map(self._rounded, width=rows.shape[1], dtype=rows.xp.float16, label="features")
+        )
+        self.dtype = rows.dtype
+
+    def _rounded(self, z: Array, out: Array) -> Array:
+        xp = _arrays.namespace(z)
+        if z.shape[0] and float(xp.max(xp.abs(z))) > self.LARGEST:
+            raise ValueError(
+                f"Half precision holds numbers up to {self.LARGEST:g}, and features here are "
+                "larger. Use half_precision=False, or a kernel scaled down: kernel * 0.001."
+            )
+        return z
+
+    def persist(self) -> ArrayRows:
+        return self
+
+    def stored(self) -> Rows:
+        rows = copy(self)
+        rows.dtype = self.data.dtype
+        return rows
+
+
 class ChosenRows(ArrayRows):
     """Some rows of an array, by their numbers: gathered block by block."""
 
     def __init__(self, rows: ArrayRows, numbers: np.ndarray) -> None:
         super().__init__(rows.data)
+        self.dtype = rows.dtype
         self.rows = rows
         self.numbers = numbers
         self.names = rows.names
@@ -522,16 +557,24 @@ class FeatureRows(Rows):
             return self
         return ArrayRows(self.collect())
 
-    def persist_some(self, count: int) -> tuple[Rows, np.ndarray]:
+    def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
         """These rows with ``count`` of them held in memory, and the order that they are then in.
 
-        Those in memory come first. They are spread over all rows in stretches, so that they are a
-        fair sample of rows in any order, and both kinds are still read from front to back.
+        Those in memory, with ``half`` in half precision, come first. They are spread over all rows
+        in stretches, so that they are a fair sample of rows in any order, and both kinds are still
+        read from front to back.
         """
         inside = spread(self.shape[0], count)
         order = np.concatenate((np.flatnonzero(inside), np.flatnonzero(~inside)))
-        kept, rest = np.split(order, [count])
-        return JoinedRows([ArrayRows(self.choose(kept).collect()), self.choose(rest)]), order
+        first, rest = (self.choose(numbers) for numbers in np.split(order, [count]))
+        return JoinedRows([held(first, half=half), rest]), order
+
+
+def held(rows: Rows, *, half: bool = False) -> ArrayRows:
+    """Rows in memory, in their working dtype or in half precision."""
+    if half:
+        return HalfRows(rows)
+    return rows.persist() if isinstance(rows, ArrayRows) else ArrayRows(rows.collect())
 
 
 class JoinedRows(Rows):
@@ -614,6 +657,9 @@ class JoinedRows(Rows):
 
     def persist(self) -> Rows:
         return self
+
+    def stored(self) -> Rows:
+        return JoinedRows([rows.stored() for rows in self.members])
 
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         return max(rows.walk_bytes(row_bytes, result_bytes) for rows in self.members)

@@ -289,6 +289,7 @@ def _pass(
         def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
             if single and _fused_pass_serves(z, k):
                 return _fused_pass(z, mine, offset, w, aligned[0])
+            z = _arrays.astype(z, dtype)
             products = _arrays.tall_matmul(z, mine)
             products += offset
             gains, masses_of, changed = [], [], []
@@ -311,7 +312,8 @@ def _pass(
 
         return block
 
-    by_part = factors.sum(
+    fused = single and _arrays.runs_triton(factors.parts[0].example())
+    by_part = (factors.stored() if fused else factors).sum(
         prepare,
         weights,
         *labels,
@@ -331,7 +333,7 @@ def _pass(
 
 
 def _fused_pass_serves(z: Array, k: int) -> bool:
-    if not _arrays.runs_triton(z) or z.dtype != _arrays.namespace(z).float32:
+    if not _arrays.runs_triton(z) or _arrays.float_dtype(z) != _arrays.namespace(z).float32:
         return False
     from gramian import _fused  # imports torch and triton
 

@@ -162,12 +162,14 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         raise NotImplementedError
 
     def _keeping(
-        self, factors: Factors, beside: Amounts, *, partly: bool = False, name: str = "features"
-    ) -> Amounts:
+        self, factors: Factors, beside: Amounts, *, partly: bool = False, half: bool = False,
+        name: str = "features",
+    ) -> Amounts:  # fmt: skip
         """``beside``, and as much of Z as the fit then keeps: see ``_room``."""
-        count, n = factors.keepable(self._room(beside), partly=partly), factors.shape[0]
+        count = factors.keepable(self._room(beside), partly=partly, half=half)
+        n = factors.shape[0]
         name = name if count == n else f"{name} of {100 * count // n} % of the rows"
-        return {name: factors.kept_bytes(count), **beside}
+        return {name: factors.kept_bytes(count, half=half), **beside}
 
     @staticmethod
     def _room(beside: Amounts) -> int:

@@ -83,6 +83,10 @@ class KernelKMeans(KernelCentres):
         all rows take too long: features of a batch are computed when it is drawn, and of all rows
         once, for the labels, and never kept. A bare kernel then stands for its approximation
         whatever the number of rows. By default, full passes.
+    half_precision : bool, default=False
+        Keep the features of the rows in half precision, where K is approximated: half the memory,
+        on a GPU also half the time of a pass; on a CPU passes take longer. Features are rounded to
+        11 bits, so that rows almost between two centres may change sides.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -142,6 +146,7 @@ class KernelKMeans(KernelCentres):
         max_iter: int = 300,
         tol: float = 1e-6,
         batch_size: int | None = None,
+        half_precision: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -151,6 +156,7 @@ class KernelKMeans(KernelCentres):
         self.max_iter = max_iter
         self.tol = tol
         self.batch_size = batch_size
+        self.half_precision = half_precision
         self.random_state = random_state
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
@@ -173,7 +179,7 @@ class KernelKMeans(KernelCentres):
     def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
         beside = self._beside(plan.factors)
         if self.batch_size is None:
-            return [self._keeping(plan.factors, beside, partly=True)]
+            return [self._keeping(plan.factors, beside, partly=True, half=self.half_precision)]
         batch = min(self.batch_size, plan.factors.shape[0])
         return [{**beside, "batch": plan.factors.take_bytes(batch) + 4 * 8 * batch}]
 
@@ -301,7 +307,8 @@ class KernelKMeans(KernelCentres):
     ) -> Run:
         stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
         if self.batch_size is None:
-            factors = factors.persist(self._room(self._beside(factors)), partly=True)
+            room = self._room(self._beside(factors))
+            factors = factors.persist(room, partly=True, half=self.half_precision)
             start = self._start(factors, rows, weights, rng)
             centres, kept = start.centres, factors.kept()
             if kept is not None and len(centres) == 1:  # passes over these cost far less

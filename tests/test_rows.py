@@ -33,6 +33,24 @@ def test_blocks_keep_the_budget(rng):
     assert len(largest) > 8
 
 
+def test_any_thread_may_hold_blas_to_one():
+    def limits():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    def hold():
+        with one_blas_thread():
+            seen.append(limits())
+
+    seen, before = [], limits()
+    for _ in range(2):
+        hold()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        thread.join()
+    assert seen == [{1}] * 4
+    assert limits() == before
+
+
 def test_a_budget_too_small_for_one_row(rng):
     rows = ArrayRows(rng.standard_normal((10, 1000)))
     with config_context(memory_budget="4kB"), pytest.raises(MemoryBudgetError, match="one row"):

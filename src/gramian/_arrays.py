@@ -40,6 +40,25 @@ def is_foreign(x: Any) -> bool:
     return not on_host and array_api_compat.is_array_api_obj(x)
 
 
+def is_spread(x: Any) -> bool:
+    """Whether x is a lazy array in pieces, possibly on other machines (dask).
+
+    Only arrays with one entry, or line, for each row of spread rows are. Their functions give lazy
+    arrays too; numbers made of them, and what ``to_numpy`` and ``take_rows`` give, are computed.
+    """
+    return array_api_compat.is_dask_array(x)
+
+
+def settled(x: Array) -> Array:
+    """x, computed where it lives if it is lazy, so that it is not computed again."""
+    return x.persist() if is_spread(x) else x
+
+
+def beside(x: Array, other: Array) -> Array:
+    """A small array of this process as it may be combined with another, which may be spread."""
+    return to_numpy(x) if is_spread(other) else x
+
+
 def namespace(x: Array) -> Namespace:
     """The array API namespace of x; NumPy's for SciPy matrices, lists and numbers."""
     return array_api_compat.array_namespace(x) if is_foreign(x) else numpy_namespace
@@ -50,7 +69,7 @@ def to_numpy(x: Array) -> np.ndarray:
     x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
-    return np.from_dlpack(x) if is_foreign(x) else np.asarray(x)
+    return np.from_dlpack(x) if is_foreign(x) and not is_spread(x) else np.asarray(x)
 
 
 def dense(x: Array) -> Array:
@@ -70,7 +89,7 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     if not is_foreign(reference):
         return np.asarray(to_numpy(x), dtype=dtype)
     xp = namespace(reference)
-    if not is_foreign(x):
+    if not is_foreign(x) or is_spread(x):
         # torch would share memory with NumPy and warn of read-only arrays
         x = np.array(to_numpy(x)) if array_api_compat.is_torch_array(reference) else to_numpy(x)
     return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
@@ -122,6 +141,8 @@ def astype(x: Array, dtype: Any) -> Array:
         return x
     if not is_foreign(x):
         return x.astype(dtype, copy=False)
+    if is_spread(x):  # of NumPy's arrays, whatever they are computed in
+        return x.astype(host_dtype(dtype))
     return namespace(x).astype(x, dtype)
 
 
@@ -240,6 +261,8 @@ def elementwise(name: str, x: Array, out: Array) -> Array:
     function = getattr(namespace(x), name)
     if writes_in_place(x):
         return function(x, out=out)
+    if is_spread(x):  # has no memory yet
+        return function(x)
     out[...] = function(x)
     return out
 
@@ -284,6 +307,8 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
     if is_foreign(x):
         if writes_in_place(x):
             return namespace(x).clip(x, low, high, out=x)
+        if is_spread(x):
+            return namespace(x).clip(x, low, high)
         x[...] = namespace(x).clip(x, low, high)
         return x
     # Mostly nothing is out of bounds, and to look costs a quarter of what clipping does.
@@ -311,6 +336,9 @@ def span(x: Any, start: int, stop: int) -> Any:
 def take_rows(x: Array, indices: np.ndarray) -> Array:
     if not is_foreign(x):
         return x[indices]
+    if is_spread(x):  # piece by piece only where the numbers are in order
+        different, where = np.unique(indices, return_inverse=True)
+        return to_numpy(x[different])[where]
     return namespace(x).take(x, like(indices, x), axis=0)
 
 
@@ -322,6 +350,14 @@ def take_columns(x: Array, indices: np.ndarray) -> Array:
     if last - first == len(indices) - 1 and bool(np.all(np.diff(indices) == 1)):
         return x[:, first : last + 1]
     return namespace(x).take(x, like(indices, x), axis=1)
+
+
+def look_up(table: np.ndarray, places: Array) -> Array:
+    """table[places], of the library of the places where that knows such values."""
+    if is_spread(places):
+        return places.map_blocks(table.__getitem__, dtype=table.dtype)
+    found = table[to_numpy(places)]
+    return like(found, places) if found.dtype.kind in "iuf" else found
 
 
 def concat_rows(parts: list[Array]) -> Array:
@@ -362,6 +398,19 @@ def _torch_sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Arra
         x[:whole].reshape(-1, slab, x.shape[1]),
     )
     return parts.sum(0) + members[whole:].T @ x[whole:]
+
+
+def counts(labels: Array, k: int) -> np.ndarray:
+    """How many entries each of k labels has, on the host."""
+    if not is_spread(labels):
+        return np.bincount(to_numpy(labels), minlength=k)
+    by_piece = labels.map_blocks(
+        lambda piece: np.bincount(piece, minlength=k)[None, :],
+        new_axis=1,
+        chunks=((1,) * labels.numblocks[0], (k,)),
+        dtype=np.intp,
+    )
+    return to_numpy(by_piece.sum(axis=0))
 
 
 def mass_by_label(labels: Array, weights: Array, k: int) -> Array:

@@ -151,6 +151,8 @@ class IpcFile(ArrowFile):
 class CsvFile(ArrowFile):
     """Lines of text with a delimiter between entries, read from the first one each time."""
 
+    jumps = False
+
     def __init__(self, path: Path, delimiter: str, header: bool | None) -> None:
         self._delimiter = delimiter
         self._header = header

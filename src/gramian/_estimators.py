@@ -19,6 +19,8 @@ from gramian.rows import ArrayRows, Rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+ROWS_HERE = 100_000  # of spread rows, more than any sample of them that comes to this process
+
 
 def all_or_nothing(fit: Method) -> Method:
     """A fit that fails or is interrupted leaves the estimator as it was before.
@@ -169,6 +171,9 @@ class KernelEstimator(KernelParameter):
     def _estimate(self, rows: Rows, **about: Any) -> MemoryEstimate:
         """What a fit on these rows takes, which may be planned ones."""
         kernel, read = self._bare_kernel(), 0
+        if rows.spread:  # what grows with their number is where they are
+            n, d = min(rows.shape[0], ROWS_HERE), rows.shape[1]
+            rows = planned_rows(n, d, _arrays.host_dtype(rows.dtype), False)
         if isinstance(rows, Planned) and rows.fits():
             read = _bytes_of(rows)
             _settings.hold(read)
@@ -200,4 +205,4 @@ def _table(X: Any, rows: Rows) -> Any:
     """What scikit-learn takes the number of the columns from, and their names."""
     if rows.names is not None:  # it knows frames and tables only
         return _files.empty_table(rows.names)
-    return rows if _files.is_path(X) else X
+    return rows if _files.is_path(X) or rows.spread else X

@@ -38,6 +38,8 @@ class RowFile(ABC):
         The names of all columns; their numbers where the file does not name them.
     named : bool
         Whether it does.
+    jumps : bool
+        Whether rows in the middle are found without reading those before.
     numeric : dict of str to dtype
         The number type of each column that holds numbers.
     left_out : list of str
@@ -49,6 +51,7 @@ class RowFile(ABC):
 
     names: list[str]
     named: bool = True
+    jumps: bool = True
     numeric: dict[str, np.dtype]
     left_out: Sequence[str] = ()
     n_rows: int

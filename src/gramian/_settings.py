@@ -40,6 +40,8 @@ class _Settings:
 _default = _Settings()
 _free = (-1.0, 0)  # when free memory was last read, and what it was
 _override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
+_UNKNOWN = -1
+_asked: ContextVar[int | None] = ContextVar("gramian_asked_budget", default=_UNKNOWN)
 
 
 def _current() -> _Settings:
@@ -122,11 +124,20 @@ def memory_budget() -> int:
 @contextmanager
 def one_budget() -> Iterator[None]:
     """One memory budget for all that happens inside: what it is now, less what is held."""
+    asked = _asked.set(asked_budget())
     token = _override.set(replace(_current(), memory_budget=memory_budget()))
     try:
         yield
     finally:
         _override.reset(token)
+        _asked.reset(asked)
+
+
+def asked_budget() -> int | None:
+    """The memory budget as it was set, also inside ``one_budget``; None: it follows from what is
+    free in this process, and says nothing about others."""
+    asked = _asked.get()
+    return _current().memory_budget if asked is _UNKNOWN else asked
 
 
 def hold(size: int) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from gramian import _settings
 from gramian._progress import progress
@@ -87,6 +87,7 @@ def one_blas_thread() -> Iterator[None]:
     global _blas_users, _blas_limit
     with _blas_lock:
         if _blas_users == 0:
+            _take_control()
             _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
         _blas_users += 1
     try:
@@ -95,7 +96,19 @@ def one_blas_thread() -> Iterator[None]:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
+                _take_control()
                 _blas_limit.restore_original_limits()
+
+
+def _take_control() -> None:
+    """Let this thread change the limit of OpenBLAS, whichever did so before.
+
+    threadpoolctl, from version 3.8 on, leaves that to the first thread that did, and lets others do
+    nothing; here the first to come and the last to leave may be any.
+    """
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 def few_blas_threads(size: int) -> AbstractContextManager[None]:

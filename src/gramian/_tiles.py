@@ -38,18 +38,24 @@ def common_dtype(rows: Rows, columns: Rows) -> Any:
 
 @one_blas_thread()
 def dense(
-    kernel: Kernel, rows: Rows, columns: Rows | None = None, out: Array | None = None
+    kernel: Kernel,
+    rows: Rows,
+    columns: Rows | None = None,
+    out: Array | None = None,
+    own: tuple[np.ndarray, Array] | None = None,
 ) -> Array:
     """The matrix of the kernel between rows and columns, by default between the rows themselves.
 
-    It is written into ``out`` where that is given.
+    It is written into ``out`` where that is given. Where the columns are some of the rows, ``own``
+    are their numbers, and the entries where each meets itself, which are exact.
     """
     symmetric = columns is None
+    rows = rows.here() if symmetric else rows
     points = kernel.points(rows) if columns is None else columns
     shape = rows.shape[0], points.shape[0]
     dtype = common_dtype(rows, points)
     if out is None:
-        _settings.check_fits(
+        rows.check_room(
             shape[0] * shape[1] * _arrays.itemsize(dtype),
             f"a kernel matrix of shape {shape}",
             "Use Gram(kernel, X), which works without storing it",
@@ -66,6 +72,11 @@ def dense(
                 result = tile(x, target)
                 if result is not target:
                     target[...] = result
+        if own is not None:
+            met = np.flatnonzero((own[0] >= numbers.start) & (own[0] < numbers.stop))
+            if len(met):
+                exact = _arrays.like(_arrays.take_rows(own[1], met), out, out.dtype)
+                _arrays.put(out, own[0][met] - numbers.start, met, exact)
         return out
 
     out = rows.map(

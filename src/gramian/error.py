@@ -139,7 +139,8 @@ def _trace(approximation: Approximation, gram: Gram, factors: Factors) -> ErrorE
             "The trace error is an error only where K - K̃ is positive semi-definite, as for "
             f"Nystroem; {type(approximation).__name__} promises no such thing. Use norm='fro'."
         )
-    left = gram.trace() - float(gram.rows.xp.sum(factors.diagonal()))
+    own = factors.diagonal()
+    left = gram.trace() - float(_arrays.namespace(own).sum(own))
     return _certain(max(left / gram.trace(), 0.0), "trace", gram)
 
 

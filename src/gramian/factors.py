@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -14,7 +15,7 @@ from gramian._arrays import Array, Namespace
 from gramian._linalg import psd_root
 from gramian._threads import side_by_side
 from gramian.core import BlockCore
-from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows, held
+from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows, for_half, held
 
 __all__ = ["Factors"]
 
@@ -90,6 +91,16 @@ class Factors:
         return self.part_columns[-1].stop
 
     @property
+    def part_sizes(self) -> list[int]:
+        """The number of rows of each part."""
+        return [part.shape[0] for part in self.parts]
+
+    @property
+    def single(self) -> Rows | None:
+        """Z, where it is in one part."""
+        return self.parts[0] if len(self.parts) == 1 else None
+
+    @property
     def nbytes(self) -> int:
         """What Z, S and the order of the rows take when they are kept."""
         small = [kept.nbytes for kept in (self.core, self.order) if kept is not None]
@@ -109,6 +120,10 @@ class Factors:
         numbers = sum(part.shape[0] * part.shape[1] for part in self.parts)
         return numbers * (2 if half else _arrays.itemsize(self.dtype))
 
+    def room(self) -> int:
+        """See :meth:`Rows.room`."""
+        return self.parts[0].room()
+
     def persist(
         self, room: int | None = None, *, partly: bool = False, half: bool = False
     ) -> Factors:
@@ -116,7 +131,8 @@ class Factors:
 
         ``room`` is what it may take, by default half of the memory budget. With ``partly``, Z of as
         many rows as fit is kept, and that of the others computed whenever it is walked. With
-        ``half``, it is kept in half precision: see :class:`gramian.rows.HalfRows`.
+        ``half``, it is kept in half precision. Where other processes hold the rows, the room is
+        theirs, and Z is kept for all rows or none.
         """
         count = self.keepable(room, partly=partly, half=half)
         if count == 0:
@@ -139,6 +155,8 @@ class Factors:
     def keepable(self, room: int | None = None, *, partly: bool = False, half: bool = False) -> int:
         """The number of rows that ``persist`` keeps: none, all or, with ``partly``, some."""
         n, size = self.shape[0], self._size(half)
+        if self.spread:
+            room, partly = self.room() // 2, False
         room = _settings.memory_budget() // 2 if room is None else room
         beside = self.nbytes - self.features_nbytes
         if size + beside <= room:
@@ -156,7 +174,7 @@ class Factors:
 
     def kept(self) -> tuple[Factors, np.ndarray] | None:
         """Where Z of some rows is in memory: the factors of these, and their numbers."""
-        if not all(isinstance(Z, JoinedRows) for Z in self.parts):
+        if self.spread or not all(isinstance(Z, JoinedRows) for Z in self.parts):
             return None
         assert self.order is not None
         parts = [Z.members[0] for Z in self.parts]  # type: ignore[attr-defined]
@@ -203,7 +221,21 @@ class Factors:
         few = self.take(np.asarray(numbers))
         blocks = [np.asarray(_arrays.to_numpy(Z.collect()), dtype=np.float64) for Z in few.parts]
         rows = few.restore(scipy.linalg.block_diag(*blocks))
-        return _arrays.like(rows, self._example(), self.xp.float64)
+        return _arrays.like(rows, self.example(), self.xp.float64)
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        """See :meth:`Rows.align`."""
+        return self.parts[0].align(values, dtype)
+
+    def constant(self, value: float) -> Array:
+        """See :meth:`Rows.constant`."""
+        if self.single is not None:
+            return self.single.constant(value)
+        return self.align(np.full(self.shape[0], value), self.xp.float64)
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        """See :meth:`Rows.check_room`."""
+        self.parts[0].check_room(size, what, advice)
 
     # Walking the parts: aligned arrays, and results of map, are in the order of the parts.
 
@@ -240,30 +272,36 @@ class Factors:
         self,
         prepare: Callable[[slice], Callable[..., Any]],
         *aligned: Array,
+        state: Sequence[Array] | None = None,
         row_bytes: int = 0,
         result_bytes: int = 0,
         label: str = "features",
-    ) -> list[Any]:
+    ) -> Any:
         """For each part, the sum over its blocks; ``prepare(columns)`` gives its function.
 
-        See :meth:`Rows.sum`.
+        A list, or with a ``state`` that and the state afterwards. See :meth:`Rows.sum`.
         """
+        options: Any = {"row_bytes": row_bytes, "result_bytes": result_bytes, "label": label}
+        if self.spread:
+            function = prepare(self.part_columns[0])
+            result = self.parts[0].sum(function, *aligned, state=state, **options)
+            return [result] if state is None else ([result[0]], result[1])
+        together = (*aligned, *(state or ()))
 
         def one(i: int) -> Any:
-            mine = (_arrays.span(a, self._rows[i].start, self._rows[i].stop) for a in aligned)
+            mine = (_arrays.span(a, self._rows[i].start, self._rows[i].stop) for a in together)
             function, Z = prepare(self.part_columns[i]), self.parts[i]
             if Z.shape[0] == 0:  # no block to begin with: sums of nothing have their shape too
                 return function(Z.collect(), *mine)
-            return Z.sum(
-                function, *mine, row_bytes=row_bytes, result_bytes=result_bytes, label=label
-            )
+            return Z.sum(function, *mine, **options)
 
-        return self._each(one)
+        totals = self._each(one)
+        return totals if state is None else (totals, list(state))
 
     def _each(self, function: Callable[[int], Any]) -> list[Any]:
         """Parts side by side, each in one thread; a single one uses all threads itself."""
         serial = any(getattr(Z, "serial", False) for Z in self.parts)
-        serial = serial or _arrays.runs_own_threads(self._example())
+        serial = serial or _arrays.runs_own_threads(self.example())
         return side_by_side(function, range(len(self.parts)), "parts", serial=serial)
 
     # Products.
@@ -273,13 +311,13 @@ class Factors:
         values = self.values()
         if values is None:
             return self, None
-        projection = self.parts[0].product[1]  # type: ignore[attr-defined]
+        projection = self.single.product[1]  # type: ignore[union-attr]
         return values, _arrays.astype(projection, self.xp.float64)
 
     def values(self) -> Factors | None:
         """Factors of C, where Z = C P."""
-        product = getattr(self.parts[0], "product", None)
-        if product is None or len(self.parts) > 1 or self.core is not None:
+        product = getattr(self.single, "product", None)
+        if product is None or self.core is not None:
             return None
         return Factors(product[0], order=self.order)
 
@@ -310,8 +348,13 @@ class Factors:
         if V.ndim == 1:
             return self.rmatmul(V[:, None])[:, 0]
         xp = self.xp
-        V = self.arrange(_arrays.like(V, V, self.dtype))
-        parts = self.sum(lambda columns: lambda z, v: xp.matrix_transpose(z) @ v, V)
+        V = self.arrange(V if _arrays.is_spread(V) else _arrays.like(V, V, self.dtype))
+        dtype = self.dtype
+
+        def product(z: Array, v: Array) -> Array:
+            return xp.matrix_transpose(z) @ _arrays.astype(v, dtype)
+
+        parts = self.sum(lambda columns: product, V)
         return xp.concat([_arrays.astype(part, xp.float64) for part in parts], axis=0)
 
     def core_matmul(self, W: Array) -> Array:
@@ -327,8 +370,11 @@ class Factors:
 
     def columns(self, numbers: Any) -> Array:
         """Some columns of K̃, in float64."""
-        rows = self.coordinates(np.asarray(numbers))
-        return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(rows)))
+        return self.columns_with(self.coordinates(np.asarray(numbers)))
+
+    def columns_with(self, coordinates: Array) -> Array:
+        """K̃ with other rows, that are given by their features in all columns."""
+        return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(coordinates)))
 
     def inner(self) -> np.ndarray:
         """Zᵀ Z, in float64, on the host."""
@@ -352,15 +398,15 @@ class Factors:
         xp = self.xp
         dtype = xp.float64 if precise else self.dtype
         walked, P = self.unprojected() if precise else (self, None)
-        if V is None:
-            V = _arrays.empty((self.shape[0], 0), self._example(), dtype)
+        targets, weighted = V is not None, weights is not None
         aligned = [self.arrange(a) for a in (V, weights) if a is not None]
 
-        def part(z: Array, v: Array, *w: Array) -> tuple[Array, Array]:
-            z, v = _arrays.astype(z, dtype), _arrays.astype(v, dtype)
+        def part(z: Array, *given: Array) -> tuple[Array, Array]:
+            z = _arrays.astype(z, dtype)
             z = z if P is None else z @ P
-            if w:
-                root = xp.sqrt(_arrays.astype(w[0], dtype))[:, None]
+            v = _arrays.astype(given[0], dtype) if targets else z[:, :0]
+            if weighted:
+                root = xp.sqrt(_arrays.astype(given[-1], dtype))[:, None]
                 z, v = z * root, v * root
             turned = xp.matrix_transpose(z)  # of the same array: half the work of other products
             return turned @ z, turned @ v
@@ -393,7 +439,7 @@ class Factors:
         if self.core is None:
             return lambda z: _arrays.astype(_arrays.row_norms(z), xp.float64)
         block = self.core.block(self.part_columns.index(columns))
-        own = _arrays.like(block, self._example(), self.dtype)
+        own = _arrays.like(block, self.example(), self.dtype)
         return lambda z: _arrays.astype(xp.sum((z @ own) * z, axis=1), xp.float64)
 
     diag = diagonal  # as in Gram: both are oracles of a matrix
@@ -403,13 +449,13 @@ class Factors:
 
         It is written ``into`` memory that is given where Z is what is asked for.
         """
-        if len(self.parts) == 1 and self.core is None:
-            Z = self.parts[0]
+        Z = self.single
+        if Z is not None and self.core is None:
             if into is None:
-                return Z.collect()
+                return Z.values()
             return Z.map(lambda z, out: z, width=self.rank, dtype=self.dtype, into=into)
         root = np.eye(self.rank) if self.core is None else psd_root(self.core.dense())
-        right = _arrays.like(root, self._example(), self.dtype)
+        right = _arrays.like(root, self.example(), self.dtype)
 
         def prepare(columns: slice) -> Callable[..., Array]:
             own = right[columns, :]
@@ -420,13 +466,18 @@ class Factors:
     def dense(self, other: Factors | None = None) -> Array:
         """K̃ itself, or with ``other`` rows of the same approximation; for few rows."""
         other = self if other is None else other
+        if self.spread or other.spread:
+            _settings.check_fits(
+                8 * other.shape[0] * self.rank, f"features of {other.shape[0]} rows", "Pass fewer"
+            )
+            return self.columns_with(other.coordinates(np.arange(other.shape[0])))
         xp = self.xp
-        out = _arrays.empty((self.shape[0], other.shape[0]), self._example(), xp.float64)
+        out = _arrays.empty((self.shape[0], other.shape[0]), self.example(), xp.float64)
         right = [_arrays.astype(Z.collect(), xp.float64) for Z in other.parts]
         for Z, mine, columns in zip(self.parts, self._rows, self.part_columns, strict=True):
             lift = np.zeros((self.rank, columns.stop - columns.start))
             lift[columns] = np.eye(lift.shape[1])
-            S = _arrays.like(lift, self._example(), xp.float64)
+            S = _arrays.like(lift, self.example(), xp.float64)
             S = xp.matrix_transpose(self.core_matmul(S))  # this part's rows of the core
             left = _arrays.astype(Z.collect(), xp.float64) @ S
             for z, theirs, own in zip(right, other._rows, other.part_columns, strict=True):
@@ -434,9 +485,14 @@ class Factors:
         turned = other.restore(xp.matrix_transpose(self.restore(out)))
         return xp.matrix_transpose(turned)
 
-    def _example(self) -> Array:
-        """An array of the library and device of Z."""
+    def example(self) -> Array:
+        """An array without entries, of the library, device and dtype of Z."""
         return self.parts[0].example()
+
+    @property
+    def spread(self) -> bool:
+        """Whether other processes hold Z: see :class:`gramian.Rows`."""
+        return self.parts[0].spread
 
     def _positions(self, numbers: np.ndarray) -> np.ndarray:
         """Where rows of the data stand in the order of the parts."""
@@ -448,6 +504,211 @@ class Factors:
         inverse = np.empty_like(order)
         inverse[order] = np.arange(len(order), dtype=order.dtype)
         return inverse
+
+
+class Map(NamedTuple):
+    """How a part's rows become features."""
+
+    features: Callable[..., Array]
+    width: int
+    work_bytes: int = 0
+    row_evaluations: int = 0
+
+
+def in_parts(
+    rows: Rows, labels: Array, maps: Sequence[Map], core: BlockCore | None, *, dtype: Any,
+    serial: bool = False,
+) -> Factors:  # fmt: skip
+    """Factors of rows of which each has the features that the map of its label makes."""
+    if rows.spread:
+        return SpreadFactors(rows, labels, maps, core, dtype=dtype, serial=serial)
+    small = rows.shape[0] <= np.iinfo(np.int32).max
+    order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
+    edges = np.cumsum(np.bincount(labels, minlength=len(maps)))
+    parts = [
+        FeatureRows(
+            rows.choose(numbers), own.features, own.width, dtype,
+            work_bytes=own.work_bytes, serial=serial, row_evaluations=own.row_evaluations,
+        )
+        for own, numbers in zip(maps, np.split(order, edges[:-1]), strict=True)
+    ]  # fmt: skip
+    return Factors(parts, core, order)
+
+
+class SpreadFactors(Factors):
+    """Factors in parts of rows that other processes hold, of which each has rows of every part.
+
+    There is no order of the parts: arrays stay in that of the data, and each process arranges its
+    own rows while it walks them. Features that are kept are as wide as the widest part.
+    """
+
+    order = None
+
+    def __init__(
+        self, rows: Any, labels: Array, maps: Sequence[Map], core: BlockCore | None, *, dtype: Any,
+        serial: bool,
+    ) -> None:  # fmt: skip
+        self.core, self.dtype, self.xp = core, dtype, rows.xp
+        self.part_columns = _slices(own.width for own in maps)
+        self.parts = []
+        self._rows_of = rows
+        self._labels = rows.align(labels)
+        self._maps = list(maps)
+        self._serial = serial
+
+    spread = True
+    single = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n = self._rows_of.shape[0]
+        return n, n
+
+    @property
+    def nbytes(self) -> int:
+        labels = self.shape[0] * self._labels.dtype.itemsize
+        return self.features_nbytes + labels + (0 if self.core is None else self.core.nbytes)
+
+    @property
+    def _widest(self) -> int:
+        return max(own.width for own in self._maps)
+
+    def example(self) -> Array:
+        return _arrays.empty((0,), self._rows_of.example(), self.dtype)
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        return self._rows_of.align(values, dtype)
+
+    def constant(self, value: float) -> Array:
+        return self._rows_of.constant(value)
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        self._rows_of.check_room(size, what, advice)
+
+    def room(self) -> int:
+        return self._rows_of.room()
+
+    @property
+    def evaluations(self) -> int:
+        pairs = zip(self.part_sizes, self._maps, strict=True)
+        return sum(size * own.row_evaluations for size, own in pairs)
+
+    @cached_property
+    def part_sizes(self) -> list[int]:
+        return _arrays.counts(self._labels, len(self._maps)).tolist()
+
+    def _size(self, half: bool) -> int:
+        return self.shape[0] * self._widest * (2 if half else _arrays.itemsize(self.dtype))
+
+    def inner_size(self) -> int:
+        return self._widest**2
+
+    def persist(
+        self, room: int | None = None, *, partly: bool = False, half: bool = False
+    ) -> Factors:
+        if self.keepable(half=half) == 0:
+            return self
+        dtype = self.xp.float16 if half else self.dtype
+        operation = partial(_keep_parts, self._local, self._widest, half)
+        options = {"width": self._widest, "dtype": dtype, "serial": self._serial}
+        kept = self._rows_of.keep(self._rows_of.map_locally(operation, self._labels, **options))
+        maps = [Map(partial(_first_columns, own.width), own.width) for own in self._maps]
+        return SpreadFactors(kept, self._labels, maps, self.core, dtype=kept.dtype, serial=False)
+
+    def take(self, numbers: np.ndarray) -> Factors:
+        rows = ArrayRows(self._rows_of.take(numbers))
+        here = self._local(rows, _arrays.take_rows(self._labels, np.asarray(numbers)))
+        parts = [ArrayRows(Z.collect()) for Z in here.parts]
+        return Factors(parts, self.core, here.order)
+
+    def map(
+        self,
+        prepare: Callable[[slice], Callable[..., Array]],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        label: str = "features",
+    ) -> Array:
+        functions = [prepare(columns) for columns in self.part_columns]
+        dtype = self.dtype if dtype is None else dtype
+        options = {"width": width, "dtype": dtype}
+        operation = partial(_map_parts, self._local, functions, options)
+        return self._rows_of.map_locally(
+            operation, self._labels, *aligned, **options, serial=self._serial
+        )
+
+    def sum(
+        self,
+        prepare: Callable[[slice], Callable[..., Any]],
+        *aligned: Array,
+        state: Sequence[Array] | None = None,
+        row_bytes: int = 0,
+        result_bytes: int = 0,
+        label: str = "features",
+    ) -> Any:
+        functions = [prepare(columns) for columns in self.part_columns]
+        operation = partial(_sum_parts, self._local, functions, row_bytes, len(state or ()))
+        return self._rows_of.sum_locally(
+            operation, self._labels, *aligned, state=state, serial=self._serial
+        )
+
+    @property
+    def _local(self) -> Callable[[Rows, Array], Factors]:
+        """Factors of some of the rows, in the process that has them."""
+        options = {"dtype": self.dtype, "serial": self._serial}
+        return partial(_in_parts_here, self._maps, options)
+
+
+def _in_parts_here(maps: list[Map], options: dict[str, Any], rows: Rows, labels: Array) -> Factors:
+    return in_parts(rows, np.asarray(_arrays.to_numpy(labels)), maps, None, **options)
+
+
+def _by_columns(factors: Factors, functions: list[Any]) -> Callable[[slice], Any]:
+    starts = [columns.start for columns in factors.part_columns]
+    return lambda columns: functions[starts.index(columns.start)]
+
+
+def _map_parts(
+    local: Any, functions: list[Any], options: dict[str, Any], rows: Rows, labels: Array,
+    *aligned: Array,
+) -> Array:  # fmt: skip
+    here = local(rows, labels)
+    aligned = tuple(here.arrange(a) for a in aligned)
+    return here.restore(here.map(_by_columns(here, functions), *aligned, **options))
+
+
+def _sum_parts(
+    local: Any, functions: list[Any], row_bytes: int, written: int, rows: Rows, labels: Array,
+    *aligned: Array,
+) -> list[Any]:  # fmt: skip
+    here = local(rows, labels)
+    arranged = [here.arrange(a) for a in aligned]
+    totals = here.sum(_by_columns(here, functions), *arranged, row_bytes=row_bytes)
+    for i in range(len(aligned) - written, len(aligned)):
+        aligned[i][...] = here.restore(arranged[i])
+    return totals
+
+
+def _keep_parts(local: Any, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
+    """Features in the first columns, whichever part they belong to."""
+    here = local(rows, labels)
+
+    def prepare(columns: slice) -> Callable[..., Array]:
+        width = columns.stop - columns.start
+
+        def fill(z: Array, out: Array) -> Array:
+            out[:, :width] = for_half(z) if half else z
+            out[:, width:] = 0
+            return out
+
+        return fill
+
+    dtype = here.xp.float16 if half else here.dtype
+    return here.restore(here.map(prepare, width=widest, dtype=dtype))
+
+
+def _first_columns(width: int, z: Array, out: Array | None = None) -> Array:
+    return z[:, :width]
 
 
 def _slices(lengths: Any) -> list[slice]:

@@ -12,7 +12,7 @@ import numpy as np
 from gramian import _arrays, _files, _settings
 from gramian._arrays import Array
 from gramian._files import Numbers, RowFile
-from gramian.rows import ArrayRows, BlockRows, Rows
+from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 
 __all__ = ["FileRows", "open_rows"]
 
@@ -122,6 +122,15 @@ class FileRows(_OnDisk):
                 f"Row numbers must be from 0 to {n - 1}; got {indices.min()} to {indices.max()}."
             )
         return indices if isinstance(self._numbers, range) else self._numbers[indices]
+
+    def spans_of_files(self, most: int) -> list[tuple[int, int]]:
+        """Spans of at most so many rows, none of two files; one for a file read from its start."""
+        assert isinstance(self._numbers, range), "of all rows"
+        spans: list[tuple[int, int]] = []
+        for file, first in zip(self.files, self._edges.tolist(), strict=False):
+            size = most if file.jumps else max(file.n_rows, 1)
+            spans += even_spans(first, first + file.n_rows, size)
+        return spans
 
     def _blocks(
         self, spans: Sequence[tuple[int, int]]

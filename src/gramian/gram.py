@@ -79,32 +79,42 @@ class Gram:
     @cached_property
     def _diagonal(self) -> Array:
         self.evaluations += self.shape[0]
-        return self.kernel.diagonal(self.rows)
+        return _arrays.settled(self.kernel.diagonal(self.rows))
+
+    @cached_property
+    def _here(self) -> Gram:
+        """This matrix of rows with themselves, in this process."""
+        return Gram(self.kernel, self.rows.here()) if self.rows.spread else self
 
     def trace(self) -> float:
         """The sum of the diagonal."""
-        return float(self.rows.xp.sum(_arrays.astype(self.diag(), self.rows.xp.float64)))
+        diagonal = self.diag()
+        xp = _arrays.namespace(diagonal)
+        return float(xp.sum(_arrays.astype(diagonal, xp.float64)))
 
     def columns(self, indices: Any) -> Array:
         """These columns of K, as an array of shape (rows, len(indices))."""
         indices = self._checked(indices, axis=1)
         self.evaluations += self.shape[0] * len(indices)
         points = ArrayRows(self.points.take(indices))
-        columns = _tiles.dense(self.kernel, self.rows, points)
+        own = None
         if self.symmetric:
-            where = np.arange(len(indices))
-            _arrays.put(columns, indices, where, _arrays.take_rows(self.diag(), indices))
-        return columns
+            own = indices, _arrays.take_rows(self.diag(), indices)
+        return _tiles.dense(self.kernel, self.rows, points, own=own)
 
     def block(self, i: Any, j: Any) -> Array:
         """K[i, j] for lists of row and of column numbers."""
         i, j = self._checked(i, axis=0), self._checked(j, axis=1)
         self.evaluations += len(i) * len(j)
         points = self.points.take(j)
-        block = _tiles.dense(self.kernel, ArrayRows(self.rows.take(i)), ArrayRows(points))
+        same = self.points is self.rows and np.array_equal(i, j)
+        rows = points if same else self.rows.take(i)
+        block = _tiles.dense(self.kernel, ArrayRows(rows), ArrayRows(points))
         if self.symmetric:
             row, column = np.nonzero(i[:, None] == j[None, :])
-            _arrays.put(block, row, column, _arrays.take_rows(self.diag(), i[row]))
+            if len(row):
+                own = _arrays.like(_arrays.take_rows(self.diag(), i[row]), block, block.dtype)
+                _arrays.put(block, row, column, own)
         return block
 
     def matmul(self, V: Array) -> Array:
@@ -117,6 +127,8 @@ class Gram:
             )
         if V.ndim == 1:
             return self.matmul(V[:, None])[:, 0]
+        if self.symmetric and self.rows.spread:
+            return self._here.matmul(V)
         xp = self.rows.xp
         dtype = xp.float32 if V.dtype == xp.float32 == self.dtype else xp.float64
         self.evaluations += self.shape[0] * self.shape[1]
@@ -128,6 +140,8 @@ class Gram:
 
     def dense(self) -> Array:
         """The whole matrix; an error if it exceeds the memory budget."""
+        if self.symmetric and self.rows.spread:
+            return self._here.dense()
         self.evaluations += self.shape[0] * self.shape[1]
         return _tiles.dense(self.kernel, self.rows, None if self.symmetric else self.points)
 
@@ -144,7 +158,7 @@ class Gram:
 
     def _example(self) -> Array:
         """An array of the library, device and dtype of K."""
-        return self.points.take([0])
+        return self.points.example()
 
     def _needs_symmetry(self, what: str) -> None:
         if not self.symmetric:

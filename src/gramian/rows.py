@@ -43,6 +43,9 @@ class Rows(ABC):
         What blocks are computed in: float32 for float32, half precision and bytes, else float64.
     xp : module
         The array API namespace of the blocks.
+    spread : bool
+        Whether other processes hold the rows. Arrays with an entry for each row then live there
+        too: they are lazy, and what they are of is the namespace of the array, not ``xp``.
     names : list of str or None
         What the columns are called, where the rows know it.
     """
@@ -50,6 +53,7 @@ class Rows(ABC):
     shape: tuple[int, int]
     dtype: Any
     xp: Namespace
+    spread: bool = False
     names: list[str] | None = None
 
     @property
@@ -98,6 +102,7 @@ class Rows(ABC):
         self,
         function: Callable[..., Any],
         *aligned: Array,
+        state: Sequence[Array] | None = None,
         start: int = 0,
         row_bytes: int = 0,
         result_bytes: int = 0,
@@ -107,7 +112,10 @@ class Rows(ABC):
         """The sum over all blocks from row ``start`` on, of ``function(block, *aligned_blocks)``.
 
         The function returns an array or a tuple of arrays; they are added in float64. Where these
-        are large, ``result_bytes`` says so: fewer of them then wait to be added.
+        are large, ``result_bytes`` says so: fewer of them then wait to be added. Arrays of the
+        ``state`` are aligned too, and come after the others; into their blocks the function may
+        write. The result is then the sum and the arrays as they are afterwards: the same, or, where
+        the rows are spread, others.
         """
 
     @abstractmethod
@@ -134,13 +142,60 @@ class Rows(ABC):
         """These rows in blocks of the dtype that they are kept in, for who can read it."""
         return self
 
+    # What differs where rows are computed with, or held, elsewhere than who gave them has them.
+
     def answer(self, values: Array) -> Array:
         """Values with an entry, or line, for each row, as who gave the rows gets them."""
         return values
 
+    def settled(self, values: Array) -> Array:
+        """What a fit keeps of each row: computed, where the rows are, as ``answer`` gives it."""
+        return self.answer(_arrays.settled(self.align(values) if self.spread else values))
+
     def answer_memory(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
         """Memory for such values that ``map`` can write ``into``, where it is not the rows' own."""
         return None
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        """Values with an entry, or line, for each row as an array that is walked with the rows."""
+        return _arrays.like(values, self.example(), dtype)
+
+    def constant(self, value: float) -> Array:
+        """The same number for each row, in float64, as an array that is walked with the rows."""
+        return self.align(np.full(self.shape[0], value), self.xp.float64)
+
+    def split(self, labels: Array, count: int) -> list[Rows]:
+        """For each of ``count`` labels its rows, in their order."""
+        order = np.argsort(labels, kind="stable")
+        edges = np.cumsum(np.bincount(labels, minlength=count))[:-1]
+        return [self.choose(numbers) for numbers in np.split(order, edges)]
+
+    def by_parts(self, operation: Callable[[Rows, int], Any], *, serial: bool = False) -> list[Any]:
+        """What ``operation(part, number)`` gives for the rows that one process holds, part by part.
+
+        ``number`` is that of the part's first row.
+        """
+        return [operation(self, 0)]
+
+    def values(self) -> Array:
+        """All rows as one array that is walked with them; a lazy one where they are spread."""
+        return self.collect()
+
+    def keep(self, values: Array) -> Rows:
+        """What ``map`` gave for these rows, held where they are, as rows."""
+        return ArrayRows(values)
+
+    def room(self) -> int:
+        """The bytes that may be used now for what is kept of the rows."""
+        return _settings.memory_budget()
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        """Refuse to make a result of ``map`` that has no room; a lazy one needs none."""
+        _settings.check_fits(size, what, advice)
+
+    def here(self) -> Rows:
+        """These rows in this process: for matrices that are made in one piece."""
+        return self
 
 
 class BlockRows(Rows):
@@ -190,14 +245,17 @@ class BlockRows(Rows):
         self,
         function: Callable[..., Any],
         *aligned: Array,
+        state: Sequence[Array] | None = None,
         start: int = 0,
         row_bytes: int = 0,
         result_bytes: int = 0,
         serial: bool = False,
         label: str = "rows",
     ) -> Any:
+        together = (*aligned, *(state or ()))
+
         def one(block: Array, start: int, stop: int) -> Any:
-            parts = (_arrays.span(a, start, stop) for a in aligned)
+            parts = (_arrays.span(a, start, stop) for a in together)
             return function(block, *parts)
 
         total: list[Array] = []
@@ -211,7 +269,8 @@ class BlockRows(Rows):
                     total[i] += p
             else:
                 total = [_as_float64(p) for p in parts]
-        return total[0] if single else tuple(total)
+        result = total[0] if single else tuple(total)
+        return result if state is None else (result, list(state))
 
     def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
         """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
@@ -361,22 +420,9 @@ class ArrayRows(BlockRows):
 class HalfRows(ArrayRows):
     """Features that are kept in half precision, and computed with in another dtype."""
 
-    LARGEST = 65504.0
-
-    def __init__(self, rows: Rows) -> None:
-        super().__init__(
-            rows.map(self._rounded, width=rows.shape[1], dtype=rows.xp.float16, label="features")
-        )
-        self.dtype = rows.dtype
-
-    def _rounded(self, z: Array, out: Array) -> Array:
-        xp = _arrays.namespace(z)
-        if z.shape[0] and float(xp.max(xp.abs(z))) > self.LARGEST:
-            raise ValueError(
-                f"Half precision holds numbers up to {self.LARGEST:g}, and features here are "
-                "larger. Use half_precision=False, or a kernel scaled down: kernel * 0.001."
-            )
-        return z
+    def __init__(self, data: Array, dtype: Any) -> None:
+        super().__init__(data)
+        self.dtype = dtype
 
     def persist(self) -> ArrayRows:
         return self
@@ -455,6 +501,7 @@ class FeatureRows(Rows):
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
         self.xp = rows.xp
+        self.spread = rows.spread
         self.work_bytes = work_bytes
         self.serial = serial
         self.row_evaluations = row_evaluations
@@ -486,8 +533,9 @@ class FeatureRows(Rows):
         dtype = self.dtype if dtype is None else dtype
         if row_bytes is None:
             row_bytes = (1 if width is None else width) * _arrays.itemsize(dtype)
+        features = self.features  # alone: the function may be sent to where the rows are
         return self.rows.map(
-            lambda x, *parts, out: function(self.features(x), *parts, out=out),
+            lambda x, *parts, out: function(features(x), *parts, out=out),
             *aligned,
             width=width,
             dtype=dtype,
@@ -501,15 +549,18 @@ class FeatureRows(Rows):
         self,
         function: Callable[..., Any],
         *aligned: Array,
+        state: Sequence[Array] | None = None,
         start: int = 0,
         row_bytes: int = 0,
         result_bytes: int = 0,
         serial: bool = False,
         label: str = "rows",
     ) -> Any:
+        features = self.features
         return self.rows.sum(
-            lambda x, *parts: function(self.features(x), *parts),
+            lambda x, *parts: function(features(x), *parts),
             *aligned,
+            state=state,
             start=start,
             row_bytes=row_bytes + self._row_bytes,
             result_bytes=result_bytes,
@@ -518,6 +569,10 @@ class FeatureRows(Rows):
         )
 
     def collect(self) -> Array:
+        values = self.values()
+        return _arrays.like(values, self.example()) if self.spread else values
+
+    def values(self) -> Array:
         return self.rows.map(
             self.features,
             width=self.shape[1],
@@ -553,9 +608,39 @@ class FeatureRows(Rows):
 
     def persist(self) -> Rows:
         size = self.shape[0] * self.shape[1] * _arrays.itemsize(self.dtype)
-        if size > _settings.memory_budget() // 2:
-            return self
-        return ArrayRows(self.collect())
+        return self if size > self.room() // 2 else self.rows.keep(self.values())
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        return self.rows.align(values, dtype)
+
+    def constant(self, value: float) -> Array:
+        return self.rows.constant(value)
+
+    def by_parts(self, operation: Callable[[Rows, int], Any], *, serial: bool = False) -> list[Any]:
+        made = partial(
+            FeatureRows,
+            features=self.features,
+            width=self.shape[1],
+            dtype=self.dtype,
+            work_bytes=self.work_bytes,
+            serial=self.serial,
+            row_evaluations=self.row_evaluations,
+        )
+        return self.rows.by_parts(
+            lambda part, number: operation(made(part), number), serial=serial or self.serial
+        )
+
+    def keep(self, values: Array) -> Rows:
+        return self.rows.keep(values)
+
+    def room(self) -> int:
+        return self.rows.room()
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        self.rows.check_room(size, what, advice)
+
+    def here(self) -> Rows:
+        return self._on(self.rows.here()) if self.spread else self
 
     def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
         """These rows with ``count`` of them held in memory, and the order that they are then in.
@@ -570,11 +655,23 @@ class FeatureRows(Rows):
         return JoinedRows([held(first, half=half), rest]), order
 
 
-def held(rows: Rows, *, half: bool = False) -> ArrayRows:
-    """Rows in memory, in their working dtype or in half precision."""
+def held(rows: Rows, *, half: bool = False) -> Rows:
+    """Rows kept where they are, in their working dtype or in half precision."""
     if half:
-        return HalfRows(rows)
-    return rows.persist() if isinstance(rows, ArrayRows) else ArrayRows(rows.collect())
+        values = rows.map(for_half, width=rows.shape[1], dtype=rows.xp.float16, label="features")
+        return rows.keep(values) if rows.spread else HalfRows(values, rows.dtype)
+    return rows.persist() if isinstance(rows, ArrayRows) else rows.keep(rows.values())
+
+
+def for_half(z: Array, out: Array | None = None) -> Array:
+    """A block z, that half precision can hold."""
+    xp, largest = _arrays.namespace(z), 65504.0
+    if z.shape[0] and float(xp.max(xp.abs(z))) > largest:
+        raise ValueError(
+            f"Half precision holds numbers up to {largest:g}, and features here are larger. Use "
+            "half_precision=False, or a kernel scaled down, such as 0.001 * kernel."
+        )
+    return z
 
 
 class JoinedRows(Rows):
@@ -618,16 +715,22 @@ class JoinedRows(Rows):
         return out
 
     def sum(
-        self, function: Callable[..., Any], *aligned: Array, start: int = 0, **options: Any
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        state: Sequence[Array] | None = None,
+        start: int = 0,
+        **options: Any,
     ) -> Any:
+        together = (*aligned, *(state or ()))
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):
             if max(start, first) < stop:
-                own = (_arrays.span(a, first, stop) for a in aligned)
+                own = (_arrays.span(a, first, stop) for a in together)
                 totals.append(rows.sum(function, *own, start=max(start - first, 0), **options))
-        if isinstance(totals[0], tuple):
-            return tuple(sum(each) for each in zip(*totals, strict=True))
-        return sum(totals)
+        several = isinstance(totals[0], tuple)
+        total = tuple(map(sum, zip(*totals, strict=True))) if several else sum(totals)
+        return total if state is None else (total, list(state))
 
     def collect(self) -> Array:
         return _arrays.concat_rows([rows.collect() for rows in self.members])
@@ -707,10 +810,11 @@ def as_rows(
     """X as :class:`Rows`, checked once: two dimensions, real numbers, all finite.
 
     Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
-    SciPy sparse matrices, torch tensors and other arrays of the array API standard. Rows pass
-    through unchanged. A path, or the name of a file in a format that :func:`gramian.open_rows`
-    knows, stands for the rows of that file: it is read into memory at once where that takes less
-    than half of the memory budget, else block by block whenever it is walked.
+    SciPy sparse matrices, torch tensors and other arrays of the array API standard, dask arrays
+    and dataframes, which stay where they are. Rows pass through unchanged. A path, or the name of a
+    file in a format that :func:`gramian.open_rows` knows, stands for the rows of that file: it is
+    read into memory at once where that takes less than half of the memory budget, else block by
+    block whenever it is walked.
 
     With ``objects=True`` each entry of X is an object, such as a string, that only a kernel
     function can read; nothing is asked of it. With None that is so where X is no table of numbers:
@@ -728,6 +832,8 @@ def as_rows(
     """
     if isinstance(X, Rows):
         return X
+    if _is_of_dask(X):
+        return _rows_of_dask(X, name, owner, min_rows)
     if _files.is_path(X) and not objects:
         return _rows_of_file(X, name, owner, min_rows)
     if objects is None:
@@ -749,6 +855,19 @@ def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Row
     rows = open_rows(path)
     _check_least(rows.shape, name, owner, min_rows)
     return rows.persist()
+
+
+def _is_of_dask(X: Any) -> bool:
+    """Whether X is a collection of dask's, which need not be installed."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def _rows_of_dask(X: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+    from gramian.dask_rows import DaskRows
+
+    rows = DaskRows(X, name=name)
+    _check_least(rows.shape, name, owner, min_rows)
+    return rows
 
 
 def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows: int) -> None:

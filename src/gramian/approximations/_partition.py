@@ -22,7 +22,7 @@ LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 class Partition(NamedTuple):
     """The block of each training row, and the blocks' centres."""
 
-    labels: np.ndarray  # int32
+    labels: Array  # int32, on the host or where the rows are spread
     centres: Array
 
 
@@ -45,16 +45,22 @@ def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partiti
         centres = _means(rows.choose(numbers), sampled, count)
         labels = sampled if len(numbers) == n else nearest(rows, centres)
     elif isinstance(how, str) and how == "random":
-        labels = (rng.permutation(n) % count).astype(np.int32)
+        labels = _placed((rng.permutation(n) % count).astype(np.int32), rows)
         centres = _means(rows, labels, count)
     else:
-        labels = _given_labels(how, n)
-        centres = _means(rows, labels, int(labels.max()) + 1)
-    return _merged(rows, labels, centres)
+        given = _given_labels(how, n)
+        labels = _placed(given, rows)
+        centres = _means(rows, labels, int(given.max()) + 1)
+    return _merged(rows, _arrays.settled(labels), centres)
 
 
-def nearest(rows: Rows, centres: Array) -> np.ndarray:
-    """The nearest of the centres of each row, in one pass."""
+def _placed(labels: np.ndarray, rows: Rows) -> Array:
+    """Labels where they are walked with the rows: on the host, unless these are spread."""
+    return rows.align(labels) if rows.spread else labels
+
+
+def nearest(rows: Rows, centres: Array) -> Array:
+    """The nearest of the centres of each row, in one pass: on the host, or spread as the rows."""
     xp, dtype = rows.xp, rows.dtype
     # Both are moved to where less is lost to cancellation; sparse rows, which this would fill, by
     # what it changes in the products.
@@ -74,7 +80,7 @@ def nearest(rows: Rows, centres: Array) -> np.ndarray:
         return _arrays.astype(xp.argmax(products, axis=1), xp.int32)
 
     labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
-    return np.asarray(_arrays.to_numpy(labels))
+    return labels if rows.spread else np.asarray(_arrays.to_numpy(labels))
 
 
 def _row_bytes(rows: Rows, centres: Array) -> int:
@@ -153,25 +159,24 @@ def _given_labels(given: Any, n: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
-def _means(rows: Rows, labels: np.ndarray, count: int) -> Array:
-    xp = rows.xp
+def _means(rows: Rows, labels: Array, count: int) -> Array:
+    xp, dtype = rows.xp, rows.dtype
     blocks = np.arange(count)
 
-    def sums(x: Array, own: np.ndarray) -> Array:
-        members = _arrays.like(own[:, None] == blocks, rows.example(), rows.dtype)
+    def sums(x: Array, own: Array) -> tuple[Array, Array]:
+        members = _arrays.like(_arrays.to_numpy(own)[:, None] == blocks, _arrays.dense(x), dtype)
         turned = x.T if _arrays.issparse(x) else xp.matrix_transpose(x)
-        return _arrays.matmul(turned, members)
+        return _arrays.matmul(turned, members), xp.sum(members, axis=0, dtype=xp.float64)
 
-    totals = rows.sum(sums, labels, row_bytes=count * 8, label="blocks")
-    sizes = np.maximum(np.bincount(labels, minlength=count), 1)
-    return xp.matrix_transpose(totals / _arrays.like(sizes, totals, xp.float64))
+    totals, sizes = rows.sum(sums, labels, row_bytes=count * 8, label="blocks")
+    return xp.matrix_transpose(totals / xp.where(sizes > 0, sizes, xp.ones_like(sizes)))
 
 
-def _merged(rows: Rows, labels: np.ndarray, centres: Array) -> Partition:
+def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
     """Rows of empty and tiny blocks go to the nearest of the others, with a note."""
     count = int(centres.shape[0])
-    sizes = np.bincount(labels, minlength=count)
-    least = LEAST_ROWS if len(labels) >= 4 * LEAST_ROWS * count else 1
+    sizes = _arrays.counts(labels, count)
+    least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
     kept = np.flatnonzero(sizes >= least)
     if len(kept) == count:
         return Partition(labels, centres)
@@ -185,8 +190,8 @@ def _merged(rows: Rows, labels: np.ndarray, centres: Array) -> Partition:
     centres = _arrays.take_rows(centres, kept)
     renumbered = np.full(count, -1, dtype=np.int32)
     renumbered[kept] = np.arange(len(kept), dtype=np.int32)
-    labels = renumbered[labels]
+    labels = renumbered[_arrays.to_numpy(labels)]
     lost = np.flatnonzero(labels < 0)
     if len(lost):
-        labels[lost] = nearest(rows.choose(lost), centres)
-    return Partition(labels, centres)
+        labels[lost] = _arrays.to_numpy(nearest(rows.choose(lost), centres))
+    return Partition(_placed(labels, rows), centres)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays, _settings
+from gramian import _arrays
 from gramian._arrays import Array
 from gramian._estimators import KernelEstimator, all_or_nothing, generator
 from gramian._threads import one_blas_thread
@@ -151,7 +151,7 @@ class Approximation(
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
-        _settings.check_fits(
+        factors.check_room(
             n * r * _arrays.itemsize(factors.dtype),
             f"{r} features of {n} rows",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",

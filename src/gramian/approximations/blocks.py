@@ -33,7 +33,7 @@ from gramian.approximations._partition import nearest, split, split_bytes
 from gramian.approximations._projected import projected_bytes
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.core import BlockCore
-from gramian.factors import Factors
+from gramian.factors import Factors, Map, in_parts
 from gramian.file_rows import planned_rows
 from gramian.gram import Gram
 from gramian.memory import Amounts
@@ -71,16 +71,17 @@ class _Blocks(Approximation):
             labels, centres = split(gram, self.partition, count, rng)
         self._warn_of_kernel(gram)
         self.labels_, self.centres_ = labels, centres
-        self.block_sizes_ = sizes = np.bincount(labels)
+        members = gram.rows.split(labels, int(centres.shape[0]))
+        self.block_sizes_ = sizes = np.array([part.shape[0] for part in members])
         self._check_count(len(sizes), total, n)
         self._remember(gram.rows, rng)
         with self._timed("basis"):
-            order = np.argsort(labels, kind="stable")
-            members = np.split(order, np.cumsum(sizes)[:-1])
-            grams = [Gram(gram.kernel, gram.rows.choose(numbers)) for numbers in members]
+            grams = [Gram(gram.kernel, part) for part in members]
             ranks = self._ranks(grams, sizes, total, rng)
-            target = None if y is None else np.asarray(_arrays.to_numpy(y))
-            targets = [None if target is None else target[numbers] for numbers in members]
+            targets: list[Any] = [None] * len(members)
+            if y is not None and sampler.needs_target:
+                target, own = np.asarray(_arrays.to_numpy(y)), _arrays.to_numpy(labels)
+                targets = [target[own == label] for label in range(len(members))]
             self._bases = _each_block(
                 lambda i, own: find_basis(grams[i], int(ranks[i]), sampler, own, targets[i]),
                 grams,
@@ -208,22 +209,24 @@ class _Blocks(Approximation):
             self._checksum_seed = int(rng.integers(2**31))
             self._checksum = self._sum_of(rows)
 
-    def _labels(self, rows: Rows) -> np.ndarray:
+    def _labels(self, rows: Rows) -> Array:
         if self._trained_on is not None and self._trained_on() is rows:
             return self.labels_
-        as_many = rows.shape[0] == len(self.labels_)
+        as_many = rows.shape[0] == self.labels_.shape[0]
         if as_many and self._checksum is not None and isclose(self._sum_of(rows), self._checksum):
-            return self.labels_
+            return self.labels_ if rows.spread else np.asarray(_arrays.to_numpy(self.labels_))
         return nearest(rows, self.centres_)
 
     def _sum_of(self, rows: Rows) -> float:
         """A number that tells the training rows, in their order, from others."""
         own = np.random.default_rng(self._checksum_seed)
-        weights = _arrays.like(1.0 + own.random(rows.shape[0]), rows.example(), rows.xp.float64)
+        weights = rows.align(1.0 + own.random(rows.shape[0]), rows.xp.float64)
         across = _arrays.like(1.0 + own.random(rows.shape[1]), rows.example(), rows.xp.float64)
 
+        double = rows.xp.float64
+
         def part(x: Array, w: Array) -> Array:
-            return w @ _arrays.matmul(_arrays.astype(x, rows.xp.float64), across[:, None])[:, 0]
+            return w @ _arrays.matmul(_arrays.astype(x, double), across[:, None])[:, 0]
 
         return float(rows.sum(part, weights, label="blocks"))
 
@@ -232,23 +235,18 @@ class _Blocks(Approximation):
 
     def factor_rows(self, rows: Rows) -> Factors:
         """``factor`` of rows that are checked already."""
-        labels = self._labels(rows)
-        small = rows.shape[0] <= np.iinfo(np.int32).max
-        order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
-        edges = np.cumsum(np.bincount(labels, minlength=len(self._bases)))
-        parts = [
-            FeatureRows(
-                rows.choose(numbers),
-                basis.map.features,
-                basis.rank,
-                self._feature_dtype(rows),
-                work_bytes=basis.map.work_bytes,
-                serial=self.kernel_.serial,
-                row_evaluations=basis.map.points_used,
-            )
-            for basis, numbers in zip(self._bases, np.split(order, edges[:-1]), strict=True)
+        maps = [
+            Map(own.map.features, own.rank, own.map.work_bytes, own.map.points_used)
+            for own in self._bases
         ]
-        return Factors(parts, self._core, order)
+        return in_parts(
+            rows,
+            self._labels(rows),
+            maps,
+            self._core,
+            dtype=self._feature_dtype(rows),
+            serial=self.kernel_.serial,
+        )
 
     def transform(self, X: Any) -> Array:
         """Dense features of the rows X, whose inner products are K̃.

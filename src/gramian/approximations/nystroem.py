@@ -104,7 +104,7 @@ class Nystroem(Approximation):
             raise ValueError(
                 f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
             )
-        target = None if y is None else np.asarray(_arrays.to_numpy(y))
+        target = np.asarray(_arrays.to_numpy(y)) if sampler.needs_target else None
         if self.tol is None:
             self._learn(gram, sampler.select(gram, m, rng, target))
         else:
@@ -152,7 +152,7 @@ class Nystroem(Approximation):
     def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
         """The number of landmarks, at most, and what chooses them."""
         m = self._count(rows.shape[0])
-        m = m if self.tol is None else self._most(rows.shape[0], m)
+        m = m if self.tol is None else self._most(rows, m)
         sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), m)
         return sampler.most_landmarks(m), sampler
 
@@ -249,7 +249,7 @@ class Nystroem(Approximation):
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
         if not is_real(self.tol) or not 0 < self.tol < 1:
             raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
-        most = self._most(gram.shape[0], m)
+        most = self._most(gram.rows, m)
         while True:
             if sampler.grows:
                 # What they leave of the diagonal is the error itself, but for rounding.
@@ -271,14 +271,15 @@ class Nystroem(Approximation):
             stacklevel=6,
         )
 
-    def _most(self, n: int, m: int) -> int:
+    def _most(self, rows: Rows, m: int) -> int:
         """The landmarks that the memory budget allows, but at least m."""
-        budget = _settings.memory_budget()
-        square = isqrt(budget // 2 // (CORE_COPIES * 8))
-        return max(m, min(n, budget // 2 // (n * 8), square))
+        n = rows.shape[0]
+        square = isqrt(_settings.memory_budget() // 2 // (CORE_COPIES * 8))
+        return max(m, min(n, rows.room() // 2 // (n * 8), square))
 
     def _trace_error(self, gram: Gram) -> float:
-        explained = float(gram.rows.xp.sum(self._factors(gram).diagonal()))
+        diagonal = self._factors(gram).diagonal()
+        explained = float(_arrays.namespace(diagonal).sum(diagonal))
         return 1.0 - explained / gram.trace()
 
 

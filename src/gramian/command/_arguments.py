@@ -97,7 +97,9 @@ def add_kernel(parser: Parser, *, several: bool = False) -> None:
     )
 
 
-def add_run(parser: Parser, *, device: bool = False, seed: bool = True) -> None:
+def add_run(
+    parser: Parser, *, device: bool = False, seed: bool = True, scheduler: bool = False
+) -> None:
     """How the work is done, and what is shown of it."""
     group = parser.add_argument_group("run")
     if seed:
@@ -105,6 +107,13 @@ def add_run(parser: Parser, *, device: bool = False, seed: bool = True) -> None:
     if device:
         group.add_argument(
             "--device", default="cpu", help="cpu (the default), or cuda: compute through torch"
+        )
+    if scheduler:
+        group.add_argument(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="compute on a dask cluster, such as tcp://host:8786, whose workers read DATA from "
+            "the same path",
         )
     group.add_argument("--memory", metavar="SIZE", help="memory to use beside the data, as 2GB")
     group.add_argument("--threads", type=int, help="by default one for each core")

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,12 +65,30 @@ class Training(NamedTuple):
 @contextmanager
 def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
     """DATA, opened, prepared as the options say, and shown."""
-    with opened(args) as table:
+    with on_cluster(args) as spread, opened(args) as table:
         preparation = prepared(table, args, target)
-        raw = preparation.raw(table)
+        raw = spread(preparation.raw(table))
         preparation.learn_scale(raw)
         show(screen, table, preparation)
         yield Training(table, preparation, preparation.rows(raw))
+
+
+@contextmanager
+def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
+    """What makes rows those of a cluster, where one is to be used; they are not changed else."""
+    address = getattr(args, "scheduler", None)
+    if address is None:
+        yield lambda rows: rows
+        return
+    if args.data == STDIN:
+        raise UsageError("--scheduler: workers cannot read standard input; give a file.")
+    if args.scale == "minmax":
+        raise UsageError("--scheduler does not go with --scale minmax; use --scale standard.")
+    from gramian.dask_rows import connected, spread_rows
+
+    device = None if args.device == "cpu" else args.device
+    with connected(address):
+        yield lambda rows: spread_rows(rows, device=device)
 
 
 def prepared(table: Table, args: Namespace, target: str | None = None) -> Preparation:

@@ -21,7 +21,7 @@ def add_options(parser: _arguments.Parser) -> None:
     _arguments.add_kernel(parser)
     _arguments.add_preparation(parser, "known classes: left out, and compared with the clusters")
     _arguments.add_output(parser, ".labels.csv")
-    _arguments.add_run(parser, device=True)
+    _arguments.add_run(parser, device=True, scheduler=True)
 
 
 def run(args: Namespace, screen: Screen) -> None:

@@ -183,7 +183,9 @@ class DistanceKernel(GammaKernel):
 def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Any:
     """Some rows, in float64 on the host."""
     n = rows.shape[0]
-    chances = None if weights is None else _arrays.to_numpy(weights / rows.xp.sum(weights))
+    chances = None
+    if weights is not None:
+        chances = _arrays.to_numpy(weights / _arrays.namespace(weights).sum(weights))
     most = n if chances is None else int(np.count_nonzero(chances))
     chosen = rng.choice(n, size=min(most, SAMPLE_ROWS), replace=False, p=chances)
     sample = rows.take(np.sort(chosen))

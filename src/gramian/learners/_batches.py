@@ -57,9 +57,10 @@ def on_batches(
         for _ in range(steps):
             numbers = np.sort(rng.integers(n, size=batch_size))
             w = _arrays.take_rows(weights, numbers)
-            mass = float(xp.sum(w))
+            mass = float(_arrays.namespace(w).sum(w))
             if mass > 0:
-                centres, counts, run = update(centres, counts, part(numbers).persist(), w)
+                batch = part(numbers).persist()
+                centres, counts, run = update(centres, counts, batch, batch.align(w))
                 now = run.inertia * total / mass
                 smoothed = now if not history else smoothed + SMOOTHING * (now - smoothed)
                 history.append(now)

@@ -59,7 +59,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         with warnings.catch_warnings():
             if not isinstance(self.kernel, Approximation):  # landmarks that nobody asked for
                 warnings.simplefilter("ignore", ApproximationWarning)
-            factors, rows, weights = self._training(X, rng, sample_weight, y, of_a_stream)
+            factors, rows, weights, _ = self._training(X, rng, sample_weight, y, of_a_stream)
         assert isinstance(factors, Factors)
         return factors.persist(self._room(self._beside(factors)), partly=True), rows, weights
 
@@ -75,6 +75,9 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """What passes over factors take beside these."""
         raise NotImplementedError
 
+    def _settled_labels(self, labels: Array, rows: Rows) -> Array:
+        return rows.settled(_arrays.astype(labels, _arrays.namespace(labels).int32))
+
     def predict(self, X: Any) -> Array:
         """The nearest centre of each row of X."""
         check_is_fitted(self, "_learned")
@@ -82,7 +85,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             rows = self._read(X, reset=False)
             landmarks = ArrayRows(self.approximation_.landmarks_.points)
             product = Gram(self.kernel_, rows, landmarks).matmul(self.centre_coefficients_)
-            squared = self._norms - 2.0 * product
+            squared = _arrays.beside(self._norms, product) - 2.0 * product
         else:
             new, squared = self._distances_less_diagonal(X)
             rows = new.rows
@@ -101,9 +104,10 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances of the rows of X to their nearest centre."""
         new, squared = self._squared_distances(X)
-        nearest = new.rows.xp.min(squared, axis=1)
+        xp = _arrays.namespace(squared)
+        nearest = xp.min(squared, axis=1)
         weights = as_weights(sample_weight, new.rows)
-        return -float(new.rows.xp.sum(nearest if weights is None else nearest * weights))
+        return -float(xp.sum(nearest if weights is None else nearest * weights))
 
     def risk(self, X: Any) -> float:
         """The mean squared distance of the rows of X to their nearest centre: W(C, μ).
@@ -112,19 +116,21 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         k(x, x) counts too. One that is unbiased, such as KernelJL, leaves nothing out: its own
         distances are taken, since they are closer than a difference of large estimates.
         """
-        new, squared = self._squared_distances(X, exactly=True)
-        return float(new.rows.xp.mean(new.rows.xp.min(squared, axis=1)))
+        squared = self._squared_distances(X, exactly=True)[1]
+        xp = _arrays.namespace(squared)
+        return float(xp.mean(xp.min(squared, axis=1)))
 
     def _distances_less_diagonal(self, X: Any) -> tuple[NewRows, Array]:
         """Squared distances of new rows to each centre, less k(x, x)."""
         check_is_fitted(self, "_learned")
         new = self._new_rows(X, self._learned)
-        return new, self._norms - 2.0 * new.product
+        return new, _arrays.beside(self._norms, new.product) - 2.0 * new.product
 
     def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
         new, squared = self._distances_less_diagonal(X)
         if new.factors is None or (exactly and not self._is_unbiased()):
-            own = _arrays.astype(self.kernel_.diagonal(new.rows), new.rows.xp.float64)
+            own = self.kernel_.diagonal(new.rows)
+            own = _arrays.astype(own, _arrays.namespace(own).float64)
         else:
             own = new.factors.diagonal()
         return new, _arrays.clip(squared + own[:, None], low=0.0)
@@ -140,6 +146,11 @@ def of_a_stream(kernel: Kernel, n: int) -> Approximation:
 
 
 def _full(weights: Array | None, rows: Rows) -> Array:
-    if weights is not None:
-        return weights
-    return _arrays.like(np.ones(rows.shape[0]), rows.example(), rows.xp.float64)
+    return rows.constant(1.0) if weights is None else weights
+
+
+def with_weight(weights: Array) -> np.ndarray | None:
+    """The numbers of the rows that count; None where all do."""
+    if bool(_arrays.namespace(weights).all(weights > 0)):
+        return None
+    return np.flatnonzero(_arrays.to_numpy(weights))

@@ -34,9 +34,11 @@ class Sums(NamedTuple):
         """What is known of the targets and weights alone."""
         xp, n = _arrays.namespace(Y), Y.shape[0]
         squares = xp.sum(Y**2 if weights is None else Y**2 * weights[:, None], axis=0)
-        own = np.ones(n) if weights is None else _arrays.to_numpy(weights)
         host = np.asarray(_arrays.to_numpy(squares))
-        return cls([], np.empty(0), host, float(own.sum()), int(np.count_nonzero(own)))
+        if weights is None:
+            return cls([], np.empty(0), host, float(n), n)
+        counted = int(xp.sum(_arrays.astype(weights > 0, xp.int64)))
+        return cls([], np.empty(0), host, float(xp.sum(weights)), counted)
 
     def plus(self, other: Sums) -> Sums:
         return Sums(
@@ -63,7 +65,8 @@ def rounds_too_much(system: System, alpha: float | None, *, seen: int = 0) -> bo
     n = factors.shape[0]
     numbers = np.linspace(0, n - 1, min(n, 256)).astype(int)
     rounded, values = (
-        _arrays.astype(rows.parts[0].take(numbers), factors.xp.float64) for rows in (factors, C)
+        _arrays.astype(rows.take(numbers).parts[0].collect(), factors.xp.float64)
+        for rows in (factors, C)
     )
     exact, rounded = _arrays.to_numpy(values @ P), _arrays.to_numpy(rounded)
     K = exact @ exact.T
@@ -71,7 +74,9 @@ def rounds_too_much(system: System, alpha: float | None, *, seen: int = 0) -> bo
     if alpha is None:
         alpha = 10 * _arrays.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
         return bool(change > 0.1 * alpha)
-    weight = 1.0 if system.weights is None else float(_arrays.to_numpy(system.weights).mean())
+    weight = 1.0
+    if system.weights is not None:
+        weight = float(_arrays.namespace(system.weights).mean(system.weights))
     return bool(change * weight * (n + seen) / len(numbers) > 0.1 * alpha)
 
 
@@ -170,7 +175,7 @@ def factored_iteration(system: System) -> Solution:
     except _linalg.NotPositiveDefiniteError:
         indefinite("negative eigenvalues")
     solution = watch.solution(u, left, system.tol)
-    return solution._replace(coefficients=_arrays.like(theta(solution.coefficients), system.Y))
+    return solution._replace(coefficients=system.local(theta(solution.coefficients)))
 
 
 def mean_square(sums: Sums, theta: np.ndarray, image: np.ndarray) -> float:

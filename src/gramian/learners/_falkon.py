@@ -30,7 +30,7 @@ DOUBLE = 2  # float64 by float32
 
 def streams(factors: Factors) -> bool:
     """Whether the factors are features alone, of one part."""
-    return len(factors.parts) == 1 and factors.core is None
+    return factors.single is not None and factors.core is None
 
 
 def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
@@ -45,7 +45,7 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     m = C.rank
     project = 0 if projected is None else 2 * m * r
     factor = DOUBLE if precise or _arrays.itemsize(factors.dtype) == 8 else 1
-    make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
+    make = KERNEL_VALUE * m if isinstance(C.single, FeatureRows) else 0
     row = make + factor * (project + r * r)  # of normal equations
     times, iterations = _preconditioning(factors)
     kept = C.keepable(room, partly=True)  # other rows of C are computed anew in each pass
@@ -61,7 +61,7 @@ def _preconditioning(factors: Factors) -> tuple[float, float]:
     iterations cost little.
     """
     n, r = factors.shape[0], factors.rank
-    most = 2.0 if _arrays.is_on_gpu(factors.parts[0].example()) else 40.0
+    most = 2.0 if _arrays.is_on_gpu(factors.example()) else 40.0
     times = min(max(sqrt(n / r), 4.0), most, n / r)
     return times, 120 / times**0.7
 
@@ -92,7 +92,7 @@ def streamed_iteration(system: System, room: int, *, precise: bool) -> Solution:
             apply, right, precondition, tol=tol, max_iter=system.max_iter, watch=watch
         )
     solution = watch.solution(theta, left, tol)
-    return solution._replace(coefficients=_arrays.like(solution.coefficients, system.Y))
+    return solution._replace(coefficients=system.local(solution.coefficients))
 
 
 class _Values:
@@ -114,17 +114,17 @@ class _FusedValues:
     They are made after all where these need float64.
     """
 
-    def __init__(self, source: FeatureRows, x: Array) -> None:
-        self.source, self.x = source, x
+    def __init__(self, fused: Any, features: Callable[..., Array], x: Array) -> None:
+        self.fused, self.features, self.x = fused, features, x
 
     def times(self, U: Array) -> Array:
-        product = self.source.fused.times(self.x, U)
-        return _Values(self.source.features(self.x)).times(U) if product is None else product
+        product = self.fused.times(self.x, U)
+        return _Values(self.features(self.x)).times(U) if product is None else product
 
     def transposed_times(self, W: Array) -> Array:
-        product = self.source.fused.transposed_times(self.x, W)
+        product = self.fused.transposed_times(self.x, W)
         if product is None:
-            return _Values(self.source.features(self.x)).transposed_times(W)
+            return _Values(self.features(self.x)).transposed_times(W)
         return product
 
 
@@ -145,18 +145,18 @@ class _Products:
         return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
-        U = _arrays.like(V, self._C.parts[0].example(), self._C.xp.float64)
+        U = _arrays.like(V, self._C.example(), self._C.xp.float64)
         U = _arrays.astype(U if self._P is None else self._P @ U, self.dtype)
         return self._sum(lambda values: values.times(U), U.shape[1])
 
     def _sum(
         self, function: Callable[..., Array], columns: int, *targets: Array
     ) -> list[np.ndarray]:
-        xp, P = self._C.xp, self._P
+        xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
 
         def part(values: Any, *aligned: Array) -> Array:
-            product = _arrays.astype(function(values, *aligned[: len(targets)]), self.dtype)
-            weighted = [product * _arrays.astype(w, self.dtype) for w in aligned[len(targets) :]]
+            product = _arrays.astype(function(values, *aligned[:count]), dtype)
+            weighted = [product * _arrays.astype(w, dtype) for w in aligned[count:]]
             return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
 
         result = 8 * self._C.rank * columns * max(len(self._weights), 1)
@@ -165,19 +165,20 @@ class _Products:
         return np.split(_arrays.to_numpy(total), max(len(self._weights), 1), axis=1)
 
     def _walk(self, part: Callable[..., Array], result_bytes: int, *aligned: Array) -> Array:
-        source = self._fused
+        source, dtype = self._fused, self.dtype
         if source is not None:
+            known = source.fused, source.features
             return source.rows.sum(
-                lambda x, *a: part(_FusedValues(source, x), *a),
+                lambda x, *a: part(_FusedValues(*known, x), *a),
                 *aligned,
                 result_bytes=result_bytes,
                 label="ridge",
             )
 
         def dense(c: Array, *a: Array) -> Array:
-            return part(_Values(_arrays.astype(c, self.dtype)), *a)
+            return part(_Values(_arrays.astype(c, dtype)), *a)
 
-        spare = 0 if self.dtype == self._C.dtype else 8 * self._C.rank  # C in float64
+        spare = 0 if dtype == self._C.dtype else 8 * self._C.rank  # C in float64
         (total,) = self._C.sum(
             lambda _: dense, *aligned, row_bytes=spare, result_bytes=result_bytes
         )
@@ -212,7 +213,8 @@ def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.
         weights = np.asarray(_arrays.to_numpy(factors.arrange(system.weights)))
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
-    sample = Factors(factors.parts[0].choose(np.sort(numbers)))
+    assert factors.single is not None
+    sample = Factors(factors.single.choose(np.sort(numbers)))
     inner = _arrays.astype(sample.inner_products(precise=precise)[0][0], factors.xp.float64)
     inner *= mass / size
     P = factors.unprojected()[1]

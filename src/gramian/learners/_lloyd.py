@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Run:
     learned: Array = None
     norms: Array = None
     sums: Array = None
-    masses: Array = None
+    masses: Array = None  # of each cluster's rows
     trace: float = 0.0  # of the weighted rows: rounding in the objective is relative to it
     history: list[float] = field(default_factory=list)
     done: bool = False
@@ -92,6 +93,8 @@ def on_matrix(
                 inertia = float(xp.sum(weights * nearest)) + trace
                 run.record(inertia, unchanged and not refilled, 0.0 if refilled else tol)
             step()
+    for run in runs:
+        run.masses = _arrays.mass_by_label(run.labels, weights, k)
     return runs
 
 
@@ -146,23 +149,22 @@ def on_factors(
     Centres are means of rows of Z, and distances those of the metric S: ||z - c||² is
     zᵀSz - 2 zᵀSc + cᵀSc. ``sample`` are some rows, of which an empty cluster takes the farthest.
     """
-    xp = factors.xp
     weights = factors.arrange(weights)  # labels too are in the order of the parts, until the end
     runs = [Run(no_labels(weights), means=centres) for centres in first]
     single = len(runs) == 1 and first[0].shape[0] > 1
     doubt = Doubt(factors) if single and Doubt.is_possible(factors) else None
-    squared: Array | None = xp.zeros_like(weights)
+    begun = False
     with progress("kernel k-means", max_iter) as step:
         for _ in range(max_iter):
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            changes = assign(factors, weights, going, squared, doubt)
-            if squared is not None:  # the first pass tells the trace
-                trace = float(xp.sum(weights * squared)) - runs[0].objective()
+            changes, inertia, _ = assign(factors, weights, going, not begun, doubt)
+            if not begun:  # the first pass tells the trace
+                trace = inertia - runs[0].objective()
                 for run in runs:
                     run.trace = trace
-                squared = None
+                begun = True
             for run, changed in zip(going, changes, strict=True):
                 means = centre_of(run.sums, run.masses)
                 run.means, refilled = fill_empty(means, run.masses, run.centres, sample)
@@ -179,10 +181,10 @@ def on_factors(
 def one_pass(factors: Factors, weights: Array, centres: Array) -> Run:
     """The rows at their nearest centres: labels, sums, masses and the objective."""
     weights = factors.arrange(weights)
-    run, squared = Run(no_labels(weights), means=centres), factors.xp.zeros_like(weights)
-    assign(factors, weights, [run], squared)
+    run = Run(no_labels(weights), means=centres)
+    _, inertia, _ = assign(factors, weights, [run], measured=True)
     run.labels = factors.restore(run.labels)
-    run.history = [max(float(factors.xp.sum(weights * squared)), 0.0)]
+    run.history = [max(inertia, 0.0)]
     return run
 
 
@@ -201,17 +203,21 @@ class Doubt:
     """
 
     def __init__(self, factors: Factors) -> None:
-        self.margins = np.zeros(factors.shape[0], dtype=np.float32)
+        self.spread = factors.spread
+        self.margins = _arrays.astype(factors.constant(0.0), np.float32)
+        self.way: np.ndarray | None = None  # what spread margins are still to shrink by
 
     @staticmethod
     def is_possible(factors: Factors) -> bool:
         """Whether distances obey the triangle inequality, and rows can be picked out."""
-        return factors.core is None and not _arrays.is_foreign(factors.parts[0].example())
+        return factors.core is None and not _arrays.is_foreign(factors.example())
 
     def rows(self) -> np.ndarray | None:
-        """The places of the rows in doubt; None where these are too many to be picked out."""
-        doubtful = self.margins <= 0
-        return np.flatnonzero(doubtful) if 2 * np.count_nonzero(doubtful) < len(doubtful) else None
+        """The places of the rows in doubt; None where these are too many to be picked out.
+
+        Where other processes hold the rows, each picks out its own.
+        """
+        return None if self.spread else doubtful(self.margins)
 
     def move(self, run: Run) -> None:
         """The centres go on to the means: margins shrink by the way of the own and of any other."""
@@ -219,7 +225,11 @@ class Doubt:
         farthest, second = np.argsort(-way)[:2].tolist()
         other = np.full(len(way), way[farthest])
         other[farthest] = way[second]
-        self.margins -= (way + other).astype(np.float32)[run.labels]
+        way = (way + other).astype(np.float32)
+        if self.spread:
+            self.way = way
+        else:
+            self.margins -= way[run.labels]
 
     @staticmethod
     def margin(products: np.ndarray, new: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -234,102 +244,147 @@ class Doubt:
         return beyond / (near + np.sqrt(np.maximum(own + nearest + beyond, 0.0)) + 1e-30)
 
 
+def doubtful(margins: np.ndarray) -> np.ndarray | None:
+    """The places of margins that are used up; None where they are too many to be picked out."""
+    used = margins <= 0
+    return np.flatnonzero(used) if 2 * np.count_nonzero(used) < len(used) else None
+
+
+class Pass(NamedTuple):
+    """What one pass over the rows tells beside labels, sums and masses."""
+
+    changed: list[int]  # rows with another label, for each of the runs
+    inertia: float  # of the first run, where it was measured
+    squared: Array | None  # distances of its rows to the nearest centre, where these were kept
+
+
 def assign(
     factors: Factors,
     weights: Array,
     runs: list[Run],
-    squared: Array | None = None,
+    measured: bool = False,
     doubt: Doubt | None = None,
-) -> list[int]:
-    """One pass: each row to the nearest of the ``means``; how many changed, for each of the runs.
+    squared: Array | None = None,
+) -> Pass:
+    """One pass: each row to the nearest of the ``means``, for each of the runs.
 
     The sums of the clusters follow from those before by the rows that changed alone, in late passes
-    a few. They are exact: added up in float64, whatever the features are in. Squared distances to
-    the nearest centre, of the first run, are written into ``squared`` where that is given; like
-    weights and labels it is in the order of the parts. With ``doubt``, for a single run, only rows
-    in doubt are looked at.
+    a few. They are exact: added up in float64, whatever the features are in. With ``measured``, the
+    squared distances to the nearest centre of the first run are added up too, and written into
+    ``squared`` where that is given; like weights and labels it is in the order of the parts. With
+    ``doubt``, for a single run, only rows in doubt are looked at.
     """
     k, labels = runs[0].means.shape[0], [run.labels for run in runs]
-    beside = [] if squared is None else [squared]
+    measured = measured or squared is not None
+    kept = [] if squared is None else [squared]
     if doubt is not None:
-        beside.append(doubt.margins)
-    rows = None if doubt is None or squared is not None else doubt.rows()
+        kept.append(doubt.margins)
+    rows = None if doubt is None or measured else doubt.rows()
+    how: Any = {"measured": measured, "doubt": doubt}
     if doubt is None or rows is None:
-        return _pass(factors, weights, runs, labels, beside, margins=doubt is not None)
-    copies = [labels[0][rows]], [doubt.margins[rows]]
-    changes = _pass(factors.some(rows), weights[rows], runs, *copies, margins=True)
-    labels[0][rows], doubt.margins[rows] = copies[0][0], copies[1][0]
-    runs[0].masses = _arrays.mass_by_label(labels[0], weights, k)
-    return changes
+        told, state = _pass(factors, weights, runs, [*labels, *kept], **how)
+        for run, own in zip(runs, state, strict=False):
+            run.labels = own
+        if doubt is not None:
+            doubt.margins, doubt.way = state[-1], None
+    else:
+        some = [labels[0][rows], doubt.margins[rows]]
+        told, some = _pass(factors.some(rows), weights[rows], runs, some, **how)
+        labels[0][rows], doubt.margins[rows] = some
+        runs[0].masses = _arrays.mass_by_label(labels[0], weights, k)
+    changed = [int(told[i]) for i in range(len(runs))]
+    return Pass(changed, float(told[-1]), None if squared is None else state[len(runs)])
 
 
 def _pass(
     factors: Factors,
     weights: Array,
     runs: list[Run],
-    labels: list[Array],
-    beside: list[Array],
+    state: list[Array],
     *,
-    margins: bool,
-) -> list[int]:
-    """A pass over all rows of the factors: ``labels``, one array for each run, are brought up to
-    date, and what else is asked for written into ``beside``: squared distances, at last margins.
+    measured: bool,
+    doubt: Doubt | None,
+) -> tuple[Array, list[Array]]:
+    """A pass over all rows of the factors, and the state afterwards: labels, an array for each run,
+    then squared distances where they are kept, at last margins where there is doubt.
+
+    Returned are the numbers of rows that changed and, where ``measured``, the first run's inertia.
     """
     xp, dtype, k = factors.xp, factors.dtype, runs[0].means.shape[0]
+    count = len(runs)
     C = xp.matrix_transpose(xp.concat([run.means for run in runs], axis=0))
     learned = factors.core_matmul(C)
     norms = xp.sum(C * learned, axis=0)
     right, offset = _arrays.astype(-2.0 * learned, dtype), _arrays.astype(norms, dtype)
 
-    single = len(runs) == 1 and not beside
+    single = count == 1 and len(state) == 1 and not measured
+    margins = doubt is not None
+    way = None if doubt is None else doubt.way
 
     def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
         mine, own = _arrays.contiguous(right[columns, :]), factors.norms_in(columns)
 
-        def block(z: Array, w: Array, *aligned: Array) -> tuple[Array, ...]:
+        def block(z: Array, w: Array, *state: Array) -> tuple[Array, ...]:
             if single and _fused_pass_serves(z, k):
-                return _fused_pass(z, mine, offset, w, aligned[0])
+                gain, masses, moved = _fused_pass(z, mine, offset, w, state[0])
+                moved = _arrays.astype(moved, xp.float64)
+                return gain, masses, xp.concat((moved, xp.zeros_like(moved)))
             z = _arrays.astype(z, dtype)
             products = _arrays.tall_matmul(z, mine)
             products += offset
-            gains, masses_of, changed = [], [], []
-            for i, old in enumerate(aligned[: len(runs)]):
+            gains, masses_of, told = [], [], []
+            for i, old in enumerate(state[:count]):
                 new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
-                gain, count = _moved(z, w, old, new, k)
+                gain, moved = _moved(z, w, old, new, k)
                 gains.append(gain)
                 masses_of.append(_arrays.mass_by_label(new, w, k))
-                changed.append(count)
-            outputs = aligned[len(runs) :]
-            if outputs:
+                told.append(float(moved))
+            inertia = 0.0
+            outputs = state[count:]
+            if measured or outputs:
                 lengths = own(z)
-            for out in outputs[: len(outputs) - margins]:
+            if measured:
                 nearest = xp.min(products[:, :k], axis=1)
-                out[...] = lengths + _arrays.astype(nearest, xp.float64)
+                distances = lengths + _arrays.astype(nearest, xp.float64)
+                inertia = float(xp.sum(w * distances))
+                for out in outputs[: len(outputs) - margins]:
+                    out[...] = distances
             if margins:
                 outputs[-1][...] = Doubt.margin(products, old, lengths)
-            changes = _arrays.like(np.asarray(changed), masses_of[0])
+            changes = _arrays.like(np.asarray([*told, inertia]), masses_of[0])
             return xp.concat(gains, axis=0), xp.concat(masses_of, axis=0), changes
 
-        return block
+        def sparing(z: Array, w: Array, labels: Array, left: Array) -> tuple[Array, ...]:
+            """The same, of rows in doubt alone: the process that holds the rows picks them out."""
+            assert way is not None
+            left -= way[labels]
+            rows = doubtful(left)
+            if rows is None:
+                return block(z, w, labels, left)
+            some = [labels[rows], left[rows]]
+            gain, _, changes = block(z[rows], w[rows], *some)
+            labels[rows], left[rows] = some
+            return gain, _arrays.mass_by_label(labels, w, k), changes
 
-    fused = single and _arrays.runs_triton(factors.parts[0].example())
-    by_part = (factors.stored() if fused else factors).sum(
+        return block if way is None else sparing
+
+    fused = single and _arrays.runs_triton(factors.example())
+    by_part, state = (factors.stored() if fused else factors).sum(
         prepare,
         weights,
-        *labels,
-        *beside,
-        row_bytes=2 * k * len(runs) * _arrays.itemsize(dtype),
-        result_bytes=8 * k * len(runs) * factors.rank,
+        state=state,
+        row_bytes=2 * k * count * _arrays.itemsize(dtype),
+        result_bytes=8 * k * count * factors.rank,
         label="Lloyd",
     )
-    sums, masses, changes = zip(*by_part, strict=True)
-    sums, masses, changes = xp.concat(sums, axis=1), sum(masses), sum(changes)
+    sums, masses, told = zip(*by_part, strict=True)
+    sums, masses = xp.concat(sums, axis=1), sum(masses)
     for i, run in enumerate(runs):
         own = slice(i * k, (i + 1) * k)
         run.centres, run.learned, run.norms = run.means, learned[:, own], norms[own]
         run.sums = sums[own, :] if run.sums is None else run.sums + sums[own, :]
         run.masses = masses[own]
-    return [int(changes[i]) for i in range(len(runs))]
+    return sum(told), state
 
 
 def _fused_pass_serves(z: Array, k: int) -> bool:

@@ -55,10 +55,12 @@ class Moments(NamedTuple):
         xp, n = factors.xp, factors.shape[0]
         known = 0 if before is None else sum(map(len, before.first))
         few = factors.take(np.arange(min(n, SIGN_ROWS - known)))
-        counts = [Z.shape[0] for Z in factors.parts]
+        counts = factors.part_sizes
+        # Where other processes hold the rows, the first of them speak for their parts.
+        known_by = factors.take(np.arange(min(n, SIGN_ROWS))) if factors.spread else factors
         shifts = [
             before.means[i] if before is not None and before.counts[i] else _guessed_mean(Z)
-            for i, Z in enumerate(factors.parts)
+            for i, Z in enumerate(known_by.parts)
         ]
         by_start = {c.start: s for c, s in zip(factors.part_columns, shifts, strict=True)}
 

@@ -108,7 +108,7 @@ def factored_path(
     else:
         assert system is not None
         rows, P = system.matrix.unprojected()
-        turn = _arrays.like(spectrum.P, system.Y)
+        turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
         B = system.weighted(system.Y)
         errors = loo_errors(
@@ -148,8 +148,9 @@ def loo_errors(
     dtype = xp.float64 if precise else rows.dtype
     least = _arrays.eps(dtype)
     fitted = inverse[:, :, None] * spectrum.right[:, None, :]
-    onto_values = _arrays.like(fitted.reshape(len(fitted), -1), B, dtype)
-    onto_leverage = _arrays.like(inverse, B, dtype)
+    onto_values = _arrays.like(fitted.reshape(len(fitted), -1), rows.example(), dtype)
+    onto_leverage = _arrays.like(inverse, rows.example(), dtype)
+    count = len(usable)
     turn = None if turn is None else _arrays.astype(turn, dtype)
 
     def prepare(columns: slice) -> Any:
@@ -162,7 +163,7 @@ def loo_errors(
             values = _arrays.astype(T @ onto_values, xp.float64)
             free = 1.0 - _arrays.astype((T * T) @ onto_leverage, xp.float64)
             free = xp.where(free > least, free, xp.full_like(free, least))
-            missed = b[:, None, :] - xp.reshape(values, (-1, len(usable), n_targets))
+            missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
             return xp.sum((missed / free[:, :, None]) ** 2, axis=0)
 
         return part

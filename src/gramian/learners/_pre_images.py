@@ -52,13 +52,14 @@ class PreImages:
         approximation = nystroem.fit_rows(scores, np.random.default_rng(0))
         (features,) = approximation.factor_rows(scores).parts
         assert isinstance(features, FeatureRows)
+        to_scores, to_features = scores.features, features.features
 
         def part(x: Array, *kept: Array) -> tuple[Array, Array]:
-            z = features.features(scores.features(*(kept or (x,))))
+            z = to_features(to_scores(*(kept or (x,))))
             turned = _arrays.namespace(z).matrix_transpose(z)
             return turned @ z, turned @ _arrays.astype(_arrays.dense(x), z.dtype)
 
-        aligned = () if scores.rows is rows else (scores.rows.collect(),)
+        aligned = () if scores.rows is rows else (scores.rows.values(),)
         width = scores.shape[1] + 2 * features.shape[1] + 2 * rows.shape[1]
         inner, right = rows.sum(
             part,

@@ -173,8 +173,8 @@ class RidgeLearner(KernelLearner):
         fraction = self.validation_fraction
         if fraction is None:
             return training.weights, None
-        example = training.rows.example()
-        weights = np.ones(training.rows.shape[0])
+        rows = training.rows
+        weights = np.ones(rows.shape[0])
         if training.weights is not None:
             weights = np.asarray(_arrays.to_numpy(training.weights))
         usable = np.flatnonzero(weights)
@@ -186,7 +186,7 @@ class RidgeLearner(KernelLearner):
         held = np.zeros(len(weights), dtype=bool)
         held[rng.choice(usable, count, replace=False)] = True
         parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
-        learned, checked = (_arrays.like(part, example, training.rows.xp.float64) for part in parts)
+        learned, checked = (rows.align(part, rows.xp.float64) for part in parts)
         return learned, checked
 
     def _solve_exact(self, system: System) -> Solution:
@@ -204,7 +204,7 @@ class RidgeLearner(KernelLearner):
         factors: Factors = system.matrix
         one_part, n_targets = streams(factors), system.Y.shape[1]
         precise = one_part and _factored.rounds_too_much(system, system.alphas.min())
-        room = self._room(_ridge_memory.beside_iteration(factors, n_targets))
+        room = self._room(_ridge_memory.beside_iteration(factors, n_targets)) if one_part else 0
         if self._asks_for_iteration():
             if one_part:
                 return streamed_iteration(system, room, precise=precise)
@@ -219,7 +219,7 @@ class RidgeLearner(KernelLearner):
                 return _factored.factored_iteration(system)
         sums = Sums.over(factors, system.Y, system.weights, precise=precise)
         theta = _factored.factored_direct(sums, factors.core, system.alphas)
-        return Solution(_arrays.like(theta, system.Y))
+        return Solution(system.local(theta))
 
     def _solve_path(self, rule: Rule, system: System) -> Chosen:
         factors = system.matrix
@@ -229,7 +229,7 @@ class RidgeLearner(KernelLearner):
         precise = _factored.rounds_too_much(system, least)
         sums = Sums.over(factors, system.Y, system.weights, precise=precise)
         chosen = factored_path(rule, sums, factors.core, factors.dtype, system, precise=precise)
-        return chosen._replace(coefficients=_arrays.like(chosen.coefficients, system.Y))
+        return chosen._replace(coefficients=system.local(chosen.coefficients))
 
     # Batch by batch.
 
@@ -265,7 +265,7 @@ class RidgeLearner(KernelLearner):
             theta = _factored.factored_direct(sums, factors.core, alphas)
         else:
             theta, alphas, path = factored_path(rule, sums, factors.core, factors.dtype)
-        self._keep(Solution(_arrays.like(theta, Y)), alphas, path)
+        self._keep(Solution(system.local(theta)), alphas, path)
         self._sums = sums
 
     # What is known of alpha, and what is kept.

@@ -58,7 +58,7 @@ def path_steps(factors: Factors, n_targets: int) -> list[Amounts]:
     r, C = factors.rank, factors.values() or factors
     turned = 2 * 8 * C.rank * r  # from kernel values to directions
     spare = 8 * (2 * r + 3 * STEPS * (n_targets + 1))
-    blocks = max(Z.walk_bytes(spare) for Z in C.parts)
+    blocks = max((Z.walk_bytes(spare) for Z in C.parts), default=0)
     copies = 4 if factors.core is None else 7
     return [
         *_from_sums(factors, copies * 8 * r**2),
@@ -88,7 +88,7 @@ def _from_sums(factors: Factors, decomposition: int) -> list[Amounts]:
     spare = 0
     if walked is not None:
         spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
-    passes = max(Z.walk_bytes(spare, size) for Z in (walked or factors).parts)
+    passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)
     return [
         {"sums": P + passes},
         {"sums": _blocks_bytes(factors), "decomposition": decomposition},

@@ -33,6 +33,11 @@ class System(NamedTuple):
     max_iter: int
     rng: np.random.Generator
 
+    def local(self, coefficients: Any) -> Array:
+        """Coefficients, of the library and device of the matrix, in float64."""
+        example = self.matrix.example()
+        return _arrays.like(coefficients, example, _arrays.namespace(example).float64)
+
     @property
     def root(self) -> Array | None:
         """W^½, as a column."""

@@ -28,8 +28,9 @@ class Training(NamedTuple):
     """What a learner learns from: the exact matrix or factors of it, and the rows' weights."""
 
     matrix: Gram | Factors
-    rows: Rows
+    rows: Rows  # those of the matrix
     weights: Array | None
+    given: Rows  # as they came: where the matrix is exact, ``rows`` are those in this process
 
 
 class NewRows(NamedTuple):
@@ -78,9 +79,13 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         ``stands_for`` says what a bare kernel stands for whatever the number of rows, where
         something needs features. By default that is left to the size of the exact matrix.
         """
-        rows = self._read(X, reset=True, min_rows=2)
+        came = rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
         given = self._stand_in(rows, stands_for)
+        if rows.spread and not isinstance(given, Approximation):
+            rows = rows.here()  # the matrix is made in one piece
+            weights = None if weights is None else rows.align(weights)
+            _settings.hold(rows.shape[0] * rows.row_bytes)
         shape: tuple[int, ...] = getattr(y, "shape", ())
         self._check_memory(
             rows,
@@ -94,7 +99,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         given.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_, self.approximation_ = given, None
         self.points_ = given.points(rows)
-        return Training(Gram(given, rows), rows, weights)
+        return Training(Gram(given, rows), rows, weights, came)
 
     def _stand_in(
         self, rows: Rows, stands_for: Callable[[Kernel, int], Approximation] | None
@@ -191,7 +196,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             given = clone(given).fit_rows(rows, own, y, weights)
             _settings.hold(sum(kept.values()))
         self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
-        return Training(given.factor_rows(rows), rows, weights)
+        return Training(given.factor_rows(rows), rows, weights, rows)
 
     def _batch(
         self,
@@ -207,7 +212,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             rows = self._read(X, reset=False)
             assert self.approximation_ is not None
             factors = self.approximation_.factor_rows(rows)
-            return Training(factors, rows, as_weights(sample_weight, rows))
+            return Training(factors, rows, as_weights(sample_weight, rows), rows)
         name, given = type(self).__name__, self.kernel
         if isinstance(given, Exact):
             raise ValueError(
@@ -228,7 +233,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             factors = self.approximation_.factor_rows(rows)
             return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
-        product = _arrays.astype(gram.matmul(learned), rows.xp.float64)
+        product = gram.matmul(learned)
+        product = _arrays.astype(product, _arrays.namespace(product).float64)
         return NewRows(rows, product, None, gram.dtype)
 
 
@@ -236,14 +242,22 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     """y as floating-point numbers of the rows' array library, one entry or line for each row."""
     if y is None:
         missing_target(owner)
-    if not _arrays.is_foreign(y):
+    if rows.spread:
+        y = _arrays.settled(rows.align(y))  # where it is used in each pass
+        if y.dtype.kind not in "biuf" or not _arrays.all_finite(y):
+            raise ValueError(f"y must hold finite numbers; it has dtype {y.dtype}, or NaN.")
+    elif not _arrays.is_foreign(y) or _arrays.is_spread(y):
         y = check_array(
-            y, ensure_2d=False, dtype="numeric", input_name="y", estimator=type(owner).__name__
+            _arrays.to_numpy(y) if _arrays.is_spread(y) else y,
+            ensure_2d=False,
+            dtype="numeric",
+            input_name="y",
+            estimator=type(owner).__name__,
         )
     check_consistent_length(rows, y)
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions; got shape {tuple(y.shape)}.")
-    return _arrays.like(y, rows.example(), dtype=rows.xp.float64)
+    return rows.align(y, rows.xp.float64)
 
 
 def missing_target(owner: Any) -> NoReturn:
@@ -254,7 +268,10 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
     """Sample weights as float64, one for each row; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(_arrays.to_numpy(sample_weight), dtype=np.float64)
+    if rows.spread and np.ndim(sample_weight):
+        weights = _arrays.settled(rows.align(sample_weight, np.float64))
+    else:
+        weights = np.asarray(_arrays.to_numpy(sample_weight), dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(rows.shape[0], float(weights))
     if weights.shape != (rows.shape[0],):
@@ -262,8 +279,8 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
             f"sample_weight must have one number for each of the {rows.shape[0]} rows; got shape "
             f"{weights.shape}."
         )
-    if not np.isfinite(weights).all() or (weights < 0).any():
+    if not _arrays.all_finite(weights) or bool((weights < 0).any()):
         raise ValueError("sample_weight must be finite and not negative.")
-    if not weights.any():
+    if not bool(weights.any()):
         raise ValueError("sample_weight must not be zero for every row.")
-    return _arrays.like(weights, rows.example(), dtype=rows.xp.float64)
+    return rows.align(weights, rows.xp.float64)

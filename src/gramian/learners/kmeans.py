@@ -22,7 +22,7 @@ from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
 from gramian.learners._batches import on_batches, update
-from gramian.learners._centres import KernelCentres
+from gramian.learners._centres import KernelCentres, with_weight
 from gramian.learners._first import drawn, given_features, nearest, nearest_given
 from gramian.learners._lloyd import Run, best_of, on_factors, on_matrix, one_pass
 from gramian.memory import Amounts
@@ -188,12 +188,12 @@ class KernelKMeans(KernelCentres):
         n, r, k = factors.shape[0], factors.rank, self._checked()
         size, item = min(n, _sample_size(k)), _arrays.itemsize(factors.dtype)
         starts = 4 * self._restarts() if isinstance(self.init, str) else 1
-        blocks = max(Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+        walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
         return {
             "labels, weights and margins": 56 * n,
             "sampled rows": factors.take_bytes(size) + 8 * size * (3 * starts + 8),
             "centres": 8 * k * r * (3 * starts + 6),
-            "blocks": blocks,
+            "blocks": max(walks, default=0),
         }
 
     @all_or_nothing
@@ -202,14 +202,14 @@ class KernelKMeans(KernelCentres):
         """Find the clusters of the rows of X."""
         k = self._checked()
         rng = generator(self.random_state)
-        matrix, rows, weights = self._training(X, rng, sample_weight, y, self._fits_features())
+        training = self._training(X, rng, sample_weight, y, self._fits_features())
+        matrix, rows, weights, given = training
         self._check_enough(rows)
         if isinstance(matrix, Factors):
             run = self._fit_factors(matrix, rows, weights, rng)
         else:
             run = best_of(self._fit_exact(matrix, weights, rng))
-        rows_in_each = _arrays.mass_by_label(run.labels, rows.xp.ones_like(weights), k)
-        found = int(np.count_nonzero(_arrays.to_numpy(rows_in_each)))
+        found = int(np.count_nonzero(_arrays.to_numpy(run.masses)))
         if found < k:
             warnings.warn(
                 f"Only {found} distinct clusters were found for n_clusters={k}: there may be "
@@ -217,11 +217,11 @@ class KernelKMeans(KernelCentres):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.labels_ = rows.answer(_arrays.astype(run.labels, rows.xp.int32))
+        self.labels_ = self._settled_labels(run.labels, given)
         self.inertia_ = run.inertia
         self.inertia_history_ = run.history
         self.n_iter_ = len(run.history)
-        self.counts_ = _arrays.mass_by_label(run.labels, weights, k)
+        self.counts_ = run.masses
         self._place(run.learned, run.norms, run.centres)
         return self
 
@@ -250,7 +250,7 @@ class KernelKMeans(KernelCentres):
             centres, counts = start.centres[0], rows.xp.zeros_like(start.masses)
             self.n_iter_ = 0
         centres, counts, run = update(centres, counts, factors, weights)
-        self.labels_ = rows.answer(_arrays.astype(run.labels, rows.xp.int32))
+        self.labels_ = self._settled_labels(run.labels, rows)
         self.inertia_ = run.inertia
         self.n_iter_ += 1
         self.counts_ = counts
@@ -344,26 +344,27 @@ class KernelKMeans(KernelCentres):
 
         Those are the best of the restarts, each run to its end on a sample of the rows that count.
         """
-        k = int(self.n_clusters)
-        host = _arrays.to_numpy(weights)
-        counted = np.flatnonzero(host)
-        size = min(len(counted), _sample_size(k))
-        chosen = np.sort(rng.choice(counted, size=size, replace=False))
-        whole = size == len(host) and not single
+        k, n = int(self.n_clusters), rows.shape[0]
+        counted = with_weight(weights)
+        most = n if counted is None else len(counted)
+        size = min(most, _sample_size(k))
+        chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+        whole = size == n and not single
         sample = factors if whole else factors.take(chosen)
-        nothing = _arrays.like(np.zeros(k), weights)
+        nothing = _arrays.like(np.zeros(k), factors.example(), rows.xp.float64)
         if not isinstance(self.init, str):
             assert self.approximation_ is not None
             given = given_features(self.init, k, rows, self.approximation_)
             return _Start([given], nothing, sample)
-        init, own, starts = self.init, host[chosen], self._restarts()
+        own = np.asarray(_arrays.to_numpy(_arrays.take_rows(weights, chosen)))
+        init, starts = self.init, self._restarts()
         if not whole:  # more, while a pass over the sample stays far below one over all rows
-            starts = max(starts, min(4 * starts, len(host) // (4 * size)))
+            starts = max(starts, min(4 * starts, n // (4 * size)))
         seeds = [drawn(sample, k, init, own, rng) for _ in range(starts)]
         first = [sample.coordinates(each) for each in seeds]
         if whole:
             return _Start(first, nothing, sample)
-        counts = _arrays.like(own, weights)
+        counts = _arrays.like(own, factors.example(), rows.xp.float64)
         runs = on_factors(sample, counts, first, sample, max_iter=self.max_iter, tol=self.tol)
         best = best_of(runs)
         return _Start([best.means], best.masses, sample)

@@ -18,7 +18,7 @@ from gramian.approximations.base import Plan
 from gramian.core import BlockCore
 from gramian.factors import Factors
 from gramian.kernels import Kernel
-from gramian.learners._centres import KernelCentres, of_a_stream
+from gramian.learners._centres import KernelCentres, of_a_stream, with_weight
 from gramian.learners._lloyd import Run, assign, centre_of, no_labels
 from gramian.memory import Amounts
 from gramian.rows import Rows
@@ -122,16 +122,16 @@ class OnlineKernelKMeans(KernelCentres):
         else:
             self.threshold_ = float(self.threshold)
         arranged = factors.arrange(weights)
-        squared = rows.xp.zeros_like(arranged)
-        mean = factors.rmatmul(weights) / float(rows.xp.sum(weights))
+        squared = _arrays.namespace(arranged).zeros_like(arranged)
+        mean = factors.rmatmul(weights) / float(_arrays.namespace(weights).sum(weights))
         run = Run(no_labels(arranged), means=mean[None, :])
         with progress("DP-means", self.max_iter) as step:
             for _ in range(self.max_iter):
-                changed = assign(factors, arranged, [run], squared)[0]
-                opened = self._open(factors, arranged, run, squared)
+                (changed,), _, squared = assign(factors, arranged, [run], squared=squared)
+                opened, squared = self._open(factors, arranged, run, squared)
                 dropped = _drop_empty(run)
                 run.means = centre_of(run.sums, run.masses)
-                inertia = float(rows.xp.sum(arranged * squared))
+                inertia = float(_arrays.namespace(squared).sum(arranged * squared))
                 run.history.append(inertia + self.threshold_**2 * run.means.shape[0])
                 step()
                 if not changed and not opened and not dropped:
@@ -155,10 +155,10 @@ class OnlineKernelKMeans(KernelCentres):
         factors, rows, weights = self._next_batch(X, sample_weight)
         xp = rows.xp
         arranged = factors.arrange(weights)
-        squared = xp.zeros_like(arranged)
+        squared = _arrays.namespace(arranged).zeros_like(arranged)
         run = Run(no_labels(arranged), means=self.centres_)
-        assign(factors, arranged, [run], squared)
-        opened = self._open(factors, arranged, run, squared)
+        squared = assign(factors, arranged, [run], squared=squared).squared
+        opened, squared = self._open(factors, arranged, run, squared)
         before = self.counts_[:, None] * self.centres_
         before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
         counts = xp.concat((self.counts_, xp.zeros_like(run.masses[:opened])), axis=0) + run.masses
@@ -178,13 +178,13 @@ class OnlineKernelKMeans(KernelCentres):
         n, r, item = factors.shape[0], factors.rank, _arrays.itemsize(factors.dtype)
         # As many clusters as there may be, or else as many as are expected.
         k = self.expected_clusters if self.max_clusters is None else self.max_clusters
-        blocks = max(Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+        walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
         sample = min(n, _sample_size(self.expected_clusters))
         return {
             "labels, weights and distances": 88 * n,
             "sampled and far rows": factors.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
             "centres": 8 * k * r * 8,
-            "blocks": blocks,
+            "blocks": max(walks, default=0),
         }
 
     def _checked(self) -> None:
@@ -195,11 +195,13 @@ class OnlineKernelKMeans(KernelCentres):
         if self.max_clusters is not None:
             positive_integer(self, "max_clusters", self.max_clusters)
 
-    def _open(self, factors: Factors, weights: Array, run: Run, squared: Array) -> int:
-        """Let rows beyond the threshold open clusters, in the order of the data; how many opened.
+    def _open(
+        self, factors: Factors, weights: Array, run: Run, squared: Array
+    ) -> tuple[int, Array]:
+        """Let rows beyond the threshold open clusters, in the order of the data.
 
-        The run's labels, sums and masses, and the squared distances, follow. Other rows do not meet
-        the new centres before the next pass.
+        The run's labels, sums and masses follow. Returns how many opened, and the squared distances
+        afterwards. Other rows do not meet the new centres before the next pass.
         """
         host = np.array(_arrays.to_numpy(factors.restore(squared)))
         counted = _arrays.to_numpy(factors.restore(weights))
@@ -207,7 +209,7 @@ class OnlineKernelKMeans(KernelCentres):
         k = run.sums.shape[0]
         room = len(far) if self.max_clusters is None else min(len(far), self.max_clusters - k)
         if room <= 0:
-            return 0
+            return 0, squared
         labels = np.array(_arrays.to_numpy(factors.restore(run.labels)))
         opened = _Opened(factors.core, self.threshold_**2, room)
         gains = np.zeros((k, factors.rank))
@@ -229,10 +231,10 @@ class OnlineKernelKMeans(KernelCentres):
         xp, count = factors.xp, len(opened.centres)
         added = _arrays.like(gains, run.sums)
         run.sums = xp.concat((run.sums + added[:k, :], added[k:, :]), axis=0)
-        run.labels = factors.arrange(_arrays.like(labels, run.labels))
-        run.masses = _arrays.mass_by_label(run.labels, weights, k + count)
-        squared[...] = factors.arrange(_arrays.like(host, squared))
-        return count
+        masses = _arrays.mass_by_label(labels, counted, k + count)
+        run.masses = _arrays.like(masses, run.sums)
+        run.labels = factors.arrange(factors.align(labels))
+        return count, factors.arrange(factors.align(host))
 
     def _keep(
         self,
@@ -244,8 +246,8 @@ class OnlineKernelKMeans(KernelCentres):
         centres: Array,
         counts: Array,
     ) -> None:
-        xp = factors.xp
-        self.labels_ = rows.answer(_arrays.astype(factors.restore(run.labels), xp.int32))
+        xp = _arrays.namespace(weights)
+        self.labels_ = self._settled_labels(factors.restore(run.labels), rows)
         self.inertia_ = max(float(xp.sum(weights * factors.restore(squared))), 0.0)
         self.counts_ = counts
         self.n_clusters_ = int(counts.shape[0])
@@ -300,7 +302,7 @@ def _drop_empty(run: Run) -> int:
         return 0
     numbers = np.zeros(len(masses), dtype=np.int64)  # rows without weight go where they may
     numbers[kept] = np.arange(len(kept))
-    run.labels = _arrays.take_rows(_arrays.like(numbers, run.labels), run.labels)
+    run.labels = _arrays.look_up(numbers, run.labels)
     run.sums = _arrays.take_rows(run.sums, kept)
     run.masses = _arrays.take_rows(run.masses, kept)
     return len(masses) - len(kept)
@@ -315,10 +317,12 @@ def _farthest_first(
     factors: Factors, weights: Array, rounds: int, rng: np.random.Generator
 ) -> float:
     """A distance that so many rows exceed, each the farthest from the mean and those before."""
-    counted = np.flatnonzero(_arrays.to_numpy(weights))
-    size = min(len(counted), _sample_size(rounds))
-    chosen = np.sort(rng.choice(counted, size=size, replace=False))
+    counted = with_weight(weights)
+    most = weights.shape[0] if counted is None else len(counted)
+    size = min(most, _sample_size(rounds))
+    chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
     sample, w = factors.take(chosen), _arrays.take_rows(weights, chosen)
+    w = _arrays.like(w, sample.example(), sample.xp.float64)
     xp, own = sample.xp, sample.diagonal()
 
     def squared(point: Array) -> Array:

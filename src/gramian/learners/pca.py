@@ -27,7 +27,7 @@ from gramian.learners._moments import SIGN_ROWS, Components, Moments, signs
 from gramian.learners._pre_images import PreImages, pre_images_memory
 from gramian.learners.base import KernelLearner
 from gramian.memory import Amounts
-from gramian.rows import ArrayRows, FeatureRows, Rows
+from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
 
 __all__ = ["KernelPCA"]
 
@@ -163,7 +163,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         """Find the principal components of the rows of X."""
         self._checked()
         rng = generator(self.random_state)
-        matrix, rows, _ = self._training(X, rng, y=y)
+        matrix, rows, _, given = self._training(X, rng, y=y)
         if isinstance(matrix, Factors):
             factors = matrix.persist(self._room(self._beside(matrix)))
             self._moments = Moments.over(factors, self._trace_of_kernel(rows))
@@ -173,9 +173,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             self.__dict__.pop("_moments", None)
             self._fit_exact(matrix, rng)
         self._single = _arrays.itemsize(rows.dtype) == 4
-        self._pre_images = self._learn_inverse(rows) if self.fit_inverse_transform else None
+        self._pre_images = self._learn_inverse(matrix, rows) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = rows.answer(self._eigenvectors)
+            self._eigenvectors = given.settled(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
@@ -194,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         """
         self._checked()
         first = "_moments" not in vars(self)
-        factors, rows, _ = self._batch(X, generator(self.random_state), first=first, y=y)
+        factors, rows, _, _ = self._batch(X, generator(self.random_state), first=first, y=y)
         assert isinstance(factors, Factors)
         before = None if first else self._moments
         moments = Moments.over(factors, self._trace_of_kernel(rows), before)
@@ -213,7 +213,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _learn_from_moments(self, factors: Factors) -> None:
         """Components of all rows so far; the factors are any of the approximation in use."""
         found = self._moments.components(factors.core, self._count(factors.rank))
-        example, dtype = factors.parts[0].example(), factors.xp.float64
+        example, dtype = factors.example(), factors.xp.float64
         moved = (_arrays.like(each, example, dtype) for each in (found.projection, found.offset))
         projection, offset = moved
         self._keep(found._replace(projection=projection, offset=offset), self._moments.n)
@@ -223,12 +223,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _vectors_of(self, factors: Factors) -> Array | None:
         """Eigenvectors, from a pass over the features; None where they are too large to keep."""
         n, k = factors.shape[0], self._n_features_out
-        if not self._keeps_vectors(n, k):
+        if not self._keeps_vectors(n, k, factors.room()):
             return None
+        scores = self._scores_of(factors)
+        roots = _inverse_roots(_arrays.to_numpy(self.eigenvalues_))
+        scores *= roots if factors.spread else _arrays.like(roots, scores)
+        return _arrays.settled(scores)
+
+    def _scores_of(self, factors: Factors) -> Array:
+        """The components of rows, by their features; lazy where the rows are spread."""
         scores = factors.features_matmul(self._projection)
-        scores -= self._offset
-        values = _arrays.to_numpy(self.eigenvalues_)
-        scores *= _arrays.like(_inverse_roots(values), scores)
+        scores -= _arrays.beside(self._offset, scores)
         return scores
 
     def _trace_of_kernel(self, rows: Rows) -> float | None:
@@ -237,13 +242,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         if self.approximation_.unbiased or self.kernel_.is_matrix:
             return None
         diagonal = self.kernel_.diagonal(rows)
-        return float(rows.xp.sum(diagonal, dtype=rows.xp.float64))
+        xp = _arrays.namespace(diagonal)
+        return float(xp.sum(diagonal, dtype=xp.float64))
 
     def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
         steps = super()._steps(rows, **about)
         if self.fit_inverse_transform:
             n, k = rows.shape[0], self._count(rows.shape[0])
-            kept = {"components": 2 * 8 * n * k if self._keeps_vectors(n, k) else 0}
+            keeps = self._keeps_vectors(n, k, rows.room())
+            kept = {"components": 2 * 8 * n * k if keeps else 0}
             steps.append({**kept, **pre_images_memory(rows, k)})
         return steps
 
@@ -268,15 +275,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         k, item = self._count(r), _arrays.itemsize(factors.dtype)
         size = item * factors.inner_size()
         return {
-            "components": 2 * 8 * n * k if self._keeps_vectors(n, k) else 0,
+            "components": 2 * 8 * n * k if self._keeps_vectors(n, k, factors.room()) else 0,
             "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
             "first rows": 8 * min(n, SIGN_ROWS) * r,
-            "blocks": max(Z.walk_bytes(item * r, size) for Z in factors.parts),
+            "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
         }
 
     @staticmethod
-    def _keeps_vectors(n: int, k: int) -> bool:
-        return 8 * n * k <= _settings.memory_budget() // 4
+    def _keeps_vectors(n: int, k: int, room: int) -> bool:
+        return 8 * n * k <= room // 4
 
     def _count(self, most: int) -> int:
         """The number of components, of as many as there may be."""
@@ -338,7 +345,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         check_is_fitted(self, "eigenvalues_")
         new = self._new_rows(X, self._projection)
         scores = new.product
-        scores -= self._offset
+        scores -= _arrays.beside(self._offset, scores)
         return new.rows.answer(_arrays.astype(scores, new.dtype))
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -346,7 +353,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self.fit(X, y)
         if self._eigenvectors is None:
             return self.transform(X)
-        scores = self._eigenvectors * _arrays.like(self._roots(), self._eigenvectors)
+        roots = _arrays.beside(self._roots(), self._eigenvectors)
+        scores = self._eigenvectors * roots
         return _arrays.astype(scores, _arrays.dtype_in(self._score_dtype, scores))
 
     @available_if(_has_pre_images)
@@ -402,18 +410,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             )
         return values, vectors
 
-    def _learn_inverse(self, rows: Rows) -> Any:
+    def _learn_inverse(self, matrix: Gram | Factors, rows: Rows) -> Any:
         if self.kernel_.is_matrix or rows.are_objects:
             got = "objects" if rows.are_objects else "a precomputed matrix"
             raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
         roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
-        if self._eigenvectors is None:
+        if self._eigenvectors is None and rows.spread:
+            assert isinstance(matrix, Factors)
+            kept = as_rows(self._scores_of(matrix))  # lazy
+            scores = FeatureRows(kept, lambda s, out=None: s, k, dtype)
+        elif self._eigenvectors is None:
             assert self.approximation_ is not None
             work = 2 * 8 * self.approximation_.n_components_
             serial = self.kernel_.serial
             scores = FeatureRows(rows, self._scores, k, dtype, work_bytes=work, serial=serial)
         else:
-            kept = ArrayRows(self._eigenvectors)
+            kept = rows.keep(self._eigenvectors)
             scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
         return PreImages.learn(rows, scores, self.alpha)
 

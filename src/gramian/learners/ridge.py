@@ -224,7 +224,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         rng = generator(self.random_state)
         training = self._training(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
-        self.classes_ = _two_or_more(np.unique(labels))
+        self.classes_ = _two_or_more(_unique(labels))
         training = self._weighted_by_class(training, labels)
         self._solve(training, self._targets(labels, training), rng)
         return self
@@ -268,20 +268,21 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
             )
         return classes
 
-    def _targets(self, labels: np.ndarray, training: Training) -> Array:
+    def _targets(self, labels: Array, training: Training) -> Array:
         """1 in the column of a row's class, -1 elsewhere; one column for two classes."""
-        targets = np.where(labels[:, None] == self.classes_, 1.0, -1.0)
+        members = labels[:, None] == self.classes_  # lazily where the labels are spread
+        targets = _arrays.namespace(labels).where(members, 1.0, -1.0)
         targets = targets if len(self.classes_) > 2 else targets[:, 1:]
         return as_targets(self, targets, training.rows)
 
-    def _weighted_by_class(self, training: Training, labels: np.ndarray) -> Training:
+    def _weighted_by_class(self, training: Training, labels: Array) -> Training:
         if self.class_weight is None:
             return training
-        given = training.weights
+        given, labels = training.weights, _arrays.to_numpy(labels)
         own = np.ones(len(labels)) if given is None else _arrays.to_numpy(given)
         weights = own * self._weights_by_class(labels, own)
-        example = training.rows.example()
-        return training._replace(weights=_arrays.like(weights, example, training.rows.xp.float64))
+        rows = training.rows
+        return training._replace(weights=rows.align(weights, rows.xp.float64))
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The class weight of each row; a row of weight 2 counts as two in "balanced"."""
@@ -299,11 +300,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     def predict(self, X: Any) -> Array:
         """The class of each row."""
         scores = self.decision_function(X)
-        host = _arrays.to_numpy(scores)
-        chosen = (host > 0).astype(int) if host.ndim == 1 else host.argmax(axis=1)
-        labels = self.classes_[chosen]
-        # Other array libraries know numbers only.
-        return _arrays.like(labels, scores) if labels.dtype.kind in "iuf" else labels
+        xp = _arrays.namespace(scores)
+        if scores.ndim == 1:
+            return _arrays.look_up(self.classes_, _arrays.astype(scores > 0, xp.int64))
+        return _arrays.look_up(self.classes_, xp.argmax(scores, axis=1))
 
 
 def _two_or_more(classes: np.ndarray) -> np.ndarray:
@@ -319,9 +319,19 @@ def _listed(labels: np.ndarray) -> str:
     return ", ".join(map(str, labels))
 
 
-def _class_labels(owner: Any, y: Any) -> np.ndarray:
+def _unique(labels: Array) -> np.ndarray:
+    if not _arrays.is_spread(labels):
+        return np.unique(labels)
+    return np.unique(_arrays.to_numpy(_arrays.namespace(labels).unique_values(labels)))
+
+
+def _class_labels(owner: Any, y: Any) -> Array:
     if y is None:
         missing_target(owner)
+    if _arrays.is_spread(y):
+        if y.ndim != 1:
+            raise ValueError(f"y of dask must have one dimension; got {y.ndim}.")
+        return y
     labels = column_or_1d(_arrays.to_numpy(y), warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")

@@ -85,6 +85,17 @@ def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     >>> as_sampler("auto", Gram("linear", [[1.0], [2.0]]))
     KMeansCentres()
     """
+    sampler = _as_sampler(landmarks, gram, m)
+    if gram.rows.spread and not sampler.spreads:
+        raise ValueError(
+            f"{type(sampler).__name__} needs whole columns of the kernel matrix in one process, "
+            "and these rows are held by others: use landmarks='rpcholesky', or gather the rows "
+            "where they are few (X.compute())."
+        )
+    return sampler
+
+
+def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, Sampler):
         return landmarks
     if isinstance(landmarks, str):

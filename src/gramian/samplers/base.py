@@ -64,6 +64,7 @@ class Sampler(BaseEstimator):
     needs_target: ClassVar[bool] = False
     grows: ClassVar[bool] = False  # whether it implements ``grow``
     fixed: ClassVar[bool] = False  # whether it gives the same landmarks whatever m is
+    spreads: ClassVar[bool] = True  # whether other processes may hold the rows
 
     @abstractmethod
     def select(

@@ -49,6 +49,7 @@ class CSI(Sampler):
     """
 
     needs_target: ClassVar[bool] = True
+    spreads: ClassVar[bool] = False
 
     def __init__(self, delta: int = 40, centred: bool = True, mixing: float = 0.99) -> None:
         self.delta = delta

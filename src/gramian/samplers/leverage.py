@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from gramian import _arrays, _checks
+from gramian._arrays import Array
 from gramian.gram import Gram
+from gramian.kernels import Kernel
 from gramian.rows import ArrayRows, Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
@@ -87,7 +90,7 @@ class LeverageScores(_LeverageSampler):
     statistical guarantees" (2015): τ_i = [K (K + ridge I)⁻¹]_ii. All n² kernel values are evaluated
     and the matrix is decomposed, in O(n³) flops: this is the yardstick for the other samplers here,
     for a matrix that can be stored. Rows are drawn with replacement, so that the landmarks carry
-    probabilities; a row may be drawn more than once.
+    probabilities; a row may be drawn more than once. Rows that other processes hold are refused.
 
     Parameters
     ----------
@@ -104,6 +107,8 @@ class LeverageScores(_LeverageSampler):
     >>> sorted(set(landmarks.indices) & {98, 99})
     [98, 99]
     """
+
+    spreads: ClassVar[bool] = False
 
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
@@ -228,6 +233,9 @@ class SQUEAK(_LeverageSampler):
     O(n (m + block_size)³ / block_size) flops, which is O(n m²) for blocks of about m rows, with
     O((m + block_size)²) memory beside the diagonal.
 
+    Where other processes hold the rows, each passes over its own, and the dictionaries are merged:
+    which landmarks come out then depends on how the rows are cut.
+
     Parameters
     ----------
     ridge : float, optional
@@ -263,6 +271,12 @@ class SQUEAK(_LeverageSampler):
         return super().select_bytes(rows, m + (self.block_size or m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
+        merged = gram.rows.spread and not gram.kernel.is_matrix
+        rows, passing = (self._merged if merged else self._passed)(gram, m, rng)
+        return rows, passing.scores
+
+    def _passed(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
+        """Row numbers and the dictionary when the last block has joined."""
         n, step = gram.shape[0], self.block_size or m
         rows, passing = np.arange(0), _Passing()
         for start in range(0, n, step):
@@ -270,7 +284,23 @@ class SQUEAK(_LeverageSampler):
             block = np.arange(start, min(start + step, n))
             rows = np.append(rows, block)
             passing.join(_host(gram.block(block, rows)), self, m, gram.dtype)
-        return rows, passing.scores
+        return rows, passing
+
+    def _merged(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
+        """The same, where each process passes over its own rows: their dictionaries are merged."""
+        seed = int(rng.integers(2**63))
+        numbers, points, passing = np.arange(0), None, _Passing()
+        operation = partial(_of_part, self, gram.kernel, m, seed)
+        for part in gram.rows.by_parts(operation, serial=gram.kernel.serial):
+            kept = passing.survivors(m, rng)
+            before = part.points[:0] if points is None else _arrays.take_rows(points, kept)
+            points = _arrays.concat_rows([before, part.points])
+            numbers = np.append(numbers[kept], part.numbers)
+            both, every = Gram(gram.kernel, ArrayRows(points)), np.arange(len(numbers))
+            fresh = _host(both.block(every[len(kept) :], every))
+            passing.join(fresh, self, m, gram.dtype, part.weights)
+            gram.evaluations += part.evaluations + both.evaluations
+        return numbers, passing
 
     def stream(
         self, batches: Iterable[Any], kernel: Any, m: int, rng: np.random.Generator
@@ -336,15 +366,43 @@ class _Passing:
         self.K, self.weights = self.K[np.ix_(kept, kept)], self.weights[kept] / chances
         return kept
 
-    def join(self, fresh: np.ndarray, sampler: SQUEAK, m: int, dtype: Any) -> None:
-        """Take in rows, by their kernel values with the dictionary and with themselves."""
+    def join(
+        self,
+        fresh: np.ndarray,
+        sampler: SQUEAK,
+        m: int,
+        dtype: Any,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Take in rows, by their kernel values with the dictionary and with themselves.
+
+        They weigh 1, or what they weighed in the dictionary that they come from.
+        """
         self.K = np.vstack([np.hstack([self.K, fresh[:, : len(self.K)].T]), fresh])
-        self.weights = np.append(self.weights, np.ones(len(fresh)))
+        weights = np.ones(len(fresh)) if weights is None else weights
+        self.weights = np.append(self.weights, weights)
         # The exact scores of the weighted matrix are the estimated ones over the chance that
         # each row had so far: just what its chance to survive is to be in proportion to.
         root = np.sqrt(self.weights)
         values, vectors = _spectrum(root[:, None] * self.K * root)
         self.scores = _exact(values, vectors, sampler._ridge(values, m, dtype))
+
+
+class _Part(NamedTuple):
+    """The dictionary of some of the rows."""
+
+    numbers: np.ndarray
+    points: Array
+    weights: np.ndarray
+    evaluations: int
+
+
+def _of_part(sampler: SQUEAK, kernel: Kernel, m: int, seed: int, rows: Rows, first: int) -> _Part:
+    """Of the rows that one process holds, where they are; ``first`` is the number of the first."""
+    gram, rng = Gram(kernel, rows), np.random.default_rng([seed, first])
+    numbers, passing = sampler._passed(gram, m, rng)
+    numbers = numbers[passing.survivors(m, rng)]
+    return _Part(first + numbers, rows.take(numbers), passing.weights, gram.evaluations)
 
 
 class _Dictionary:
@@ -358,11 +416,22 @@ class _Dictionary:
     def scores(self, rows: np.ndarray, ridge: float) -> np.ndarray:
         """(k_ii - k_iS W^½ (W^½ K_SS W^½ + ridge I)⁻¹ W^½ k_Si) / ridge for these rows."""
         solve = self.root[:, None] * self.vectors / np.sqrt(self.values + ridge)
-        left = host_diagonal(self.gram)[rows]
-        step = max(len(self.rows), 256)  # a block of a precomputed matrix comes with all columns
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            left[part] -= _arrays.row_norms(_host(self.gram.block(rows[part], self.rows)) @ solve)
+        gram, order = self.gram, np.argsort(rows)
+        tile = gram.kernel.against(gram.points.take(self.rows))
+
+        def explained(x: Array, out: Array) -> Array:
+            return _arrays.like(_arrays.row_norms(_host(tile(x)) @ solve), out)
+
+        gram.evaluations += len(rows) * len(self.rows)
+        known = gram.rows.choose(rows[order]).map(
+            explained,
+            dtype=gram.rows.xp.float64,
+            row_bytes=2 * 8 * len(self.rows),
+            serial=gram.kernel.serial,
+            label="leverage scores",
+        )
+        left = host_diagonal(gram)[rows]
+        left[order] -= _arrays.to_numpy(known)
         return np.clip(left, 0.0, ridge) / ridge
 
 
@@ -383,7 +452,7 @@ def _exact(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
 
 def _dimension(m: int) -> float:
     """The effective dimension that m draws by leverage can cover: d of O(d log d)."""
-    return m / (2 * np.log(m + np.e))
+    return m / (2 * np.log(m + np.exp(1.0)))
 
 
 def _resolution(values: np.ndarray, dtype: Any) -> float:

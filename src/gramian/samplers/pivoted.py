@@ -33,7 +33,8 @@ class Pivoted:
     @classmethod
     def start(cls, gram: Gram, most: int, dtype: Any) -> Pivoted:
         """Nothing yet; memory for ``most`` pivots."""
-        F = _arrays.empty((gram.shape[0], most), gram.diag(), dtype)
+        wide = 0 if gram.rows.spread else most  # what is spread grows with the pivots
+        F = _arrays.empty((gram.shape[0], wide), gram.rows.example(), dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
@@ -50,34 +51,44 @@ class Pivoted:
         """Add pivots; ``lower`` is the Cholesky factor of their residual block."""
         gram, used = self.gram, len(self.pivots)
         xp, dtype = gram.rows.xp, self.F.dtype
-        known = xp.matrix_transpose(_arrays.take_rows(self.factor, rows))
+        taken = _arrays.like(_arrays.take_rows(self.factor, rows), gram.rows.example(), dtype)
+        known = xp.matrix_transpose(taken)
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
         inverse = _arrays.like(np.ascontiguousarray(inverse), known, dtype)
         tile = gram.kernel.against(gram.points.take(rows))
 
-        def fill(x: Array, f: Array, out: Array) -> Array:
+        def fill(x: Array, *f: Array, out: Array) -> Array:
             """(K - F Fᵀ)[block, rows] L⁻ᵀ, while the block is in cache."""
             values = _arrays.astype(tile(x), dtype)
-            if used:
-                values -= f @ known
+            if f:
+                values -= f[0] @ known
             return _arrays.matmul(values, inverse, out)
 
         work = (used + 2 * len(rows)) * _arrays.itemsize(dtype)
         new = gram.rows.map(
             fill,
-            self.factor,
+            *([self.factor] if used else []),
             width=len(rows),
             dtype=dtype,
             row_bytes=work,
             serial=gram.kernel.serial,
             label="pivoted Cholesky",
         )
+        new = _arrays.settled(new)
         gram.evaluations += gram.shape[0] * len(rows)
-        self.F[:, used : used + len(rows)] = new
+        self._append(new)
         self.pivots = np.append(self.pivots, rows)
         explained = _arrays.to_numpy(_arrays.row_norms(new)).astype(np.float64)
         self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
+
+    def _append(self, new: Array) -> None:
+        used = len(self.pivots)
+        if self.gram.rows.spread:
+            both = [self.factor, new] if used else [new]
+            self.F = _arrays.settled(_arrays.namespace(new).concat(both, axis=1))
+        else:
+            self.F[:, used : used + new.shape[1]] = new
 
 
 @one_blas_thread()

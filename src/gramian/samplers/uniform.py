@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gramian import _arrays
+from gramian._arrays import Array
 from gramian.gram import Gram
 from gramian.rows import Rows, even_spans
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
@@ -102,12 +103,21 @@ class ColumnNorm(_Weighted):
         some = np.sort(rng.choice(n, size=min(m, n), replace=False))
         weights = np.zeros(n)
         for start, stop in even_spans(0, len(some), COLUMNS):
-            columns = _arrays.to_numpy(gram.columns(some[start:stop]))
-            weights += np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+            columns = gram.columns(some[start:stop])
+            if not gram.rows.spread:
+                columns = _arrays.to_numpy(columns)
+            weights += _arrays.to_numpy(_squared_norms(columns))
         return weights
 
     def select_bytes(self, rows: Rows, m: int) -> int:
         return super().select_bytes(rows, m) + 2 * 8 * rows.shape[0] * min(m, COLUMNS)
+
+
+def _squared_norms(columns: Array) -> Array:
+    """Of the rows of some columns, in float64: one number for each, wherever they are."""
+    if _arrays.is_spread(columns):
+        return _arrays.row_norms(_arrays.astype(columns, np.float64))
+    return np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
 
 class Probabilities(_Weighted):

@@ -1,0 +1,164 @@
+"""What tasks do to a chunk of rows, in whichever process they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gramian import _arrays, _settings
+from gramian._arrays import Array
+from gramian._threads import one_blas_thread
+from gramian.rows import ArrayRows, Rows
+
+if TYPE_CHECKING:
+    from gramian._calls import Call
+
+SPILLING = 0.6  # of a worker's memory: beyond, dask writes to disk
+
+
+class Reading(NamedTuple):
+    """How a task reads its chunk."""
+
+    device: str | None
+    checked: bool  # whether all numbers are known to be finite
+    budget: int | None
+    name: str
+
+
+class Constant:
+    """An aligned array of one number, made where it is needed."""
+
+    def __init__(self, value: float, length: int) -> None:
+        self.value, self.length = value, length
+
+
+@contextmanager
+def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
+    """dask runs tasks side by side: each has one thread of gramian's and one of BLAS."""
+    settings: dict[str, Any] = {"n_threads": 1, "progress": False}
+    if reading.budget is not None:
+        settings["memory_budget"] = reading.budget
+    with _settings.config_context(**settings), one_blas_thread():
+        if serial:
+            with _one_at_a_time:
+                yield
+        else:
+            yield
+
+
+_one_at_a_time = threading.RLock()
+
+
+def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
+    """A chunk as rows, checked."""
+    if not reading.checked and not _arrays.all_finite(chunk):
+        row, column = np.argwhere(~np.isfinite(_arrays.to_numpy(chunk)))[0]
+        raise ValueError(
+            f"Input {reading.name} contains NaN or infinity: one is in row {first + int(row)}, "
+            f"column {int(column)}. Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+        )
+    return ArrayRows(_on_device(reading, chunk))
+
+
+def _on_device(reading: Reading, x: Any) -> Any:
+    if isinstance(x, Constant):
+        x = np.full(x.length, x.value)
+    if reading.device is None or not isinstance(x, np.ndarray):
+        return x
+    import torch
+
+    return _arrays.like(x, torch.empty(0, device=reading.device))
+
+
+def map_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any,
+    *aligned: Any,
+) -> np.ndarray:  # fmt: skip
+    function = call.function(arrays, reading.device)
+    with _alone(reading, serial):
+        result = function(_read(reading, first, chunk), *(_on_device(reading, a) for a in aligned))
+        return _arrays.to_numpy(result)
+
+
+def sum_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, written: int,
+    chunk: Any, *aligned: Any,
+) -> list[Any]:  # fmt: skip
+    function, kept = call.function(arrays, reading.device), len(aligned) - written
+    # What other tasks may see is never written into.
+    state = [_on_device(reading, np.array(a)) for a in aligned[kept:]]
+    with _alone(reading, serial):
+        others = [_on_device(reading, a) for a in aligned[:kept]]
+        total = function(_read(reading, first, chunk), *others, *state)
+        return [nested(_arrays.to_numpy, total), *map(_arrays.to_numpy, state)]
+
+
+def part_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any
+) -> Any:
+    operation = call.function(arrays, reading.device)
+    with _alone(reading, serial):
+        return operation(_read(reading, first, chunk), first)
+
+
+def take_chunk(reading: Reading, first: int, chunk: Any, numbers: np.ndarray) -> Array:
+    rows = _read(reading._replace(device=None), first, chunk)
+    return rows.take(numbers)
+
+
+def counts(labels: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(labels, minlength=count)
+
+
+def members(reading: Reading, first: int, chunk: Any, labels: np.ndarray, label: int) -> Array:
+    return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
+
+
+def map_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Array:
+    return rows.map(function, *aligned, **options)
+
+
+def sum_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Any:
+    return rows.sum(function, *aligned, **options)
+
+
+def same(x: Array, out: Array) -> Array:
+    return x
+
+
+def added(totals: list[Any]) -> Any:
+    first, *others = totals
+    if isinstance(first, list | tuple):
+        return type(first)(added(list(each)) for each in zip(*totals, strict=True))
+    total = np.array(first, dtype=np.float64)
+    for other in others:
+        total += other
+    return total
+
+
+def nested(function: Callable[[Any], Any], x: Any) -> Any:
+    if isinstance(x, list | tuple):
+        return type(x)(nested(function, each) for each in x)
+    return function(x)
+
+
+def free_memory(dask_scheduler: Any) -> list[int | None]:
+    """What each worker may still hold before it writes to disk; None where it has no limit."""
+    return [
+        int(max(SPILLING * worker.memory_limit - worker.metrics.get("memory", 0), 0))
+        if worker.memory_limit
+        else None
+        for worker in dask_scheduler.workers.values()
+    ]
+
+
+def numbers_of(part: Any, dtype: np.dtype) -> np.ndarray:
+    return part.to_numpy(dtype=dtype, na_value=np.nan)
+
+
+def rows_of_file(rows: Rows, start: int, stop: int) -> np.ndarray:
+    return rows.take(range(start, stop))

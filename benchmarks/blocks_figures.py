@@ -8,18 +8,14 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks._data import rows
 from benchmarks.harness import command_line, table
 from gramian import BKA, MEKA, RBF, datasets, diagnostics, theory
+from gramian.experiments.data import some
 
 THRESHOLDS = (0.0, 0.06, 0.08, 0.1, 0.13, 0.5, 1.0)  # as the centres' kernel values spread
 BLOCKS = (3, 5, 10, 15)
 RANK = 100  # "k = 100": of a block, so that the total is ck, as in their section 6.8
 DELTA = 1e-5  # their tables 5 and 6 give neither δ nor gamma: with these the ranks come close
-
-
-def some(X: np.ndarray, n: int) -> np.ndarray:
-    return X[np.random.default_rng(0).choice(len(X), n, replace=False)].astype(np.float64)
 
 
 def shown(found: diagnostics.Table, **columns: str) -> str:
@@ -46,7 +42,7 @@ def median(runs: list[diagnostics.Table]) -> diagnostics.Table:
 
 
 def figure_5(repeats: int) -> None:
-    X = some(rows("covtype", "float64"), 500)
+    X = some("covtype", 500)[0]
     print("Figure 5: BKA and MEKA on 500 rows of covtype (columns in [0, 1]), 5 blocks. Rank 500:")
     print("blocks of BKA are exact, and all error is what lies between them. They report: k-means")
     print("in the input space performs like spectral clustering on K, but is far more efficient.\n")
@@ -66,7 +62,7 @@ def figure_5(repeats: int) -> None:
 
 
 def figure_6() -> None:
-    X = some(rows("covtype", "float64"), 1000)
+    X = some("covtype", 1000)[0]
     print("Figure 6: cosines of the principal angles between the bases of K_ss and K_st, on 1,000")
     print("rows of covtype (columns in [0, 1]), gamma 1, 5 blocks by k-means, all 20 pairs. They")
     print(
@@ -106,8 +102,8 @@ def figure_9(X: np.ndarray, repeats: int) -> None:
     print(shown(found, n_blocks="d", n_components="d", **seconds), "\n")
 
 
-def tables_5_and_6(X: np.ndarray) -> None:
-    X = some(X, 4000)
+def tables_5_and_6() -> None:
+    X = some("ijcnn1", 4000, "none")[0]
     print("Tables 5 and 6: numerical ranks of the blocks of 4,000 rows of ijcnn1, 5 blocks, gamma")
     print(
         f"1 and δ = {DELTA:g}. They report, with k-means, 16 to 29 on the diagonal and 7 to 14 off"
@@ -128,7 +124,7 @@ def main(full: bool = False) -> None:
     figure_6()
     figure_8(ijcnn1, repeats)
     figure_9(ijcnn1, repeats)
-    tables_5_and_6(ijcnn1)
+    tables_5_and_6()
     runs = f"medians of {repeats} runs" if full else "of one run; of figure 5, medians of three"
     print(f"Seconds: {runs}.")
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy.linalg
-from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import rand_score
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian
 from benchmarks.harness import command_line, interleaved, table
 from gramian import datasets
-from gramian.approximations import Approximation
-from gramian.approximations._projected import ProjectedKernel, gram_of
+from gramian.experiments.data import TOYS
+from gramian.experiments.measuring import PERCENTILE, kernel_jl_maps, line_accuracy, rand_index
 
 RUNS = 30
-RULE = ("percentile", 25)  # exp(-‖x - y‖²/σ²), σ the 25th percentile of distances
 METHODS = ["k-means", "Nyström", "fast KPCA", "Kernel-JL"]
 # The paper's table 2: seconds, and the Rand index with its standard deviation.
 PAPER = {
@@ -32,36 +25,6 @@ PAPER = {
                  (0.007, 0.527, 0.031)],
 }  # fmt: skip
 PICTURE = Path(__file__).resolve().parents[1] / "out" / "kernel_jl.png"
-
-
-class FastKPCA(Approximation):
-    """Kernel PCA of a subsample of s rows, as the paper does it; the rest is Kernel-JL's own code.
-
-    An eigenvector α of the centred matrix, scaled to 1/√λ, maps x to Σ α_i k(x, x_i).
-    """
-
-    def __init__(self, kernel: Any, n_components: int, s: int, random_state: Any = None) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.s = s
-        self.random_state = random_state
-
-    def _fit(self, gram: gramian.Gram, rng: np.random.Generator, y: Any) -> int:
-        sample = gramian.Uniform().select(gram, self.s, rng)
-        K = gram_of(gram, sample).dense()
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
-        leading = [self.s - self.n_components, self.s - 1]
-        values, vectors = scipy.linalg.eigh(K, subset_by_index=leading)
-        P = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
-        self._projected = ProjectedKernel(self.kernel_, sample.points, P, dtype=gram.dtype)
-        return self.n_components
-
-    def _features(self, x: Any, out: Any = None) -> Any:
-        return self._projected.features(x, out)
-
-    def _work_bytes(self) -> int:
-        return self._projected.work_bytes
 
 
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -76,21 +39,7 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def maps(X: np.ndarray, k: int) -> dict[str, Callable[[int], np.ndarray]]:
     """From a seed to the rows that are clustered, for each method, in the paper's sizes."""
-    s, r = max(200, ceil(len(X) / 100)), 10 * k
-    kernel = gramian.RBF(gramian.RBF(RULE).fit(X).gamma_)
-    uniform = {"landmarks": "uniform", "rank": r, "truncation": "core"}
-    models = {
-        "Nyström": lambda seed: gramian.Nystroem(kernel, s, **uniform, random_state=seed),
-        "fast KPCA": lambda seed: FastKPCA(kernel, r, s, seed),
-        "Kernel-JL": lambda seed: gramian.KernelJL(kernel, r, n_samples=s, random_state=seed),
-    }
-    return {
-        name: lambda seed, make=make: make(seed).fit_transform(X) for name, make in models.items()
-    }
-
-
-def rand_index(Z: np.ndarray, y: np.ndarray, k: int, seed: int) -> float:
-    return float(rand_score(y, KMeans(k, n_init=1, random_state=seed).fit_predict(Z)))
+    return kernel_jl_maps(X, max(200, ceil(len(X) / 100)), 10 * k)
 
 
 def clusters(full: bool) -> None:
@@ -134,41 +83,13 @@ def clusters(full: bool) -> None:
     print(f"Banknotes as they come k-means has an index of {index:.3f}, not 0.507.")
 
 
-def polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    return np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
-
-
-def cluster_in_cluster(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Half of the points in a ring of radius 1 and width 0.8, half in one of 5 and 1/3."""
-    inner = np.arange(n) % 2 == 0
-    radius = np.where(inner, 1 + 0.8 * rng.uniform(-0.5, 0.5, n), 5 + rng.uniform(-0.5, 0.5, n) / 3)
-    return polar(radius, rng.uniform(0, 2 * np.pi, n)), inner
-
-
-def crescent_full_moon(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """A quarter of the points in a disc of radius 5, the others below it at 10 to 15."""
-    moon, root = np.arange(n) % 4 == 0, np.sqrt(rng.uniform(size=n))
-    angle = np.pi * rng.uniform(0, 1, n)
-    radius = np.where(moon, 5 * root, 10 + 5 * root)
-    return polar(radius, np.where(moon, 2, 1) * angle + np.pi), moon
-
-
-def line_accuracy(X: np.ndarray, y: np.ndarray) -> float:
-    """How many of the points a straight line, or plane, can put on the right side."""
-    line = make_pipeline(StandardScaler(), LogisticRegression(C=1e6, max_iter=1000))
-    return float(line.fit(X, y).score(X, y))
-
-
 def toys() -> None:
     n, s = 5000, 100
     rng = np.random.default_rng(0)
-    sets = {
-        "cluster in cluster": cluster_in_cluster(rng, n),
-        "crescent full moon": crescent_full_moon(rng, n),
-    }
+    sets = {name: make(rng, n) for name, make in TOYS.items()}
     lines, pictures = [], []
     for name, (X, y) in sets.items():
-        kernel = gramian.RBF(gramian.RBF(RULE).fit(X).gamma_)
+        kernel = gramian.RBF(gramian.RBF(PERCENTILE).fit(X).gamma_)
         row = [name, f"{line_accuracy(X, y):.3f}"]
         for r in (2, 3, 5):
             models = [

@@ -9,13 +9,13 @@ from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 from sklearn.metrics import normalized_mutual_info_score
 
 import gramian
 from benchmarks._data import rows
 from benchmarks.harness import command_line, table
 from gramian import datasets
+from gramian.experiments.results import interval
 
 GAMMA, CLUSTERS = 0.0048, 10  # of MNIST; gamma is that of the mean squared distance
 LANDMARKS = (10, 20, 50, 100, 245, 500, 1000)
@@ -28,8 +28,8 @@ def nystroem(gamma: float, m: int, landmarks: str, seed: int) -> gramian.Nystroe
 
 def band(values: list[float]) -> str:
     """The mean, and a 95 % interval for it."""
-    half = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / sqrt(len(values))
-    return f"{np.mean(values):.4f} ± {half:.4f}"
+    mean, half = interval(np.array(values))
+    return f"{mean:.4f} ± {half:.4f}"
 
 
 def figures_of_the_paper(full: bool) -> None:

@@ -28,6 +28,7 @@ LAYERS = [
     ["error", "learners", "theory", "diagnostics", "report"],
     ["comparison"],
     ["datasets", "deformations"],
+    ["experiments"],
     ["tables"],
     ["_states", "models"],
     ["testing"],

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from gramian import RBF, compare
+from gramian import RBF, compare, experiments
 from gramian.comparison.catalogue import NAMES
 from gramian.report import pictures
 from gramian.report.colours import LOOKS, looks
@@ -460,6 +460,41 @@ def test_it_fits_the_page_in_light_in_the_dark_and_on_paper(browser, report, wid
         "}).map(t => t.textContent)"
     )
     assert clipped == []
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory):
+    """The report of some experiments with curves, points and tables."""
+    folder = tmp_path_factory.mktemp("papers")
+    names = ["000/theorem-1", "001", "002/tables-5-6", "002/theorem-2"]
+    found = experiments.reproduce(names, quick=True, cache=folder / "cache")
+    return found.report(folder / "papers.html")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(375, False), (1200, True)])
+def test_the_papers_fit_the_page(browser, papers, width, dark):
+    browser.get_log("browser")
+    show(browser, papers, width=width, dark=dark)
+    assert browser.get_log("browser") == []
+    overflow, drawn = browser.execute_script(
+        "return [document.documentElement.scrollWidth - window.innerWidth,"
+        " [...document.querySelectorAll('svg.chart, svg.scatter')]"
+        ".filter(svg => svg.getBoundingClientRect().width).length]"
+    )
+    assert overflow <= 0 and drawn == 7
+    # Texts of a picture neither leave it nor lie on each other.
+    texts = browser.execute_script(
+        "return [...document.querySelectorAll('svg.chart, svg.scatter')].map(svg => {"
+        " const frame = svg.getBoundingClientRect();"
+        " const own = [...svg.querySelectorAll('text')].map(t => [t, t.getBoundingClientRect()]);"
+        " const out = own.filter(([t, b]) => b.width &&"
+        "   (b.left < frame.left - 2 || b.right > frame.right + 2));"
+        " const on = own.filter(([t, b], i) => b.width && own.slice(i + 1).some(([u, c]) =>"
+        "   Math.min(b.right, c.right) - Math.max(b.left, c.left) > 1 &&"
+        "   Math.min(b.bottom, c.bottom) - Math.max(b.top, c.top) > 4));"
+        " return [...out, ...on].map(([t]) => t.textContent);}).flat()"
+    )
+    assert texts == []
 
 
 def test_the_kernel_in_use_is_named(comparison):

@@ -29,6 +29,7 @@ COMMANDS = {
     "embed": "make features of rows, whose inner products approximate a kernel",
     "predict": "apply a model to new rows",
     "compare": "compare approximations on your rows, in a report",
+    "reproduce": "measure the figures and tables of the papers, in a report",
     "datasets": "list the data sets that have names",
 }
 
@@ -93,7 +94,7 @@ def _run(command: str, arguments: list[str]) -> int:
 
 
 def _without_command(arguments: list[str]) -> int:
-    listed = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
+    listed = "\n".join(f"  {name:<11}{what}" for name, what in COMMANDS.items())
     parser = Parser(
         prog="gramian",
         usage="gramian COMMAND ...",

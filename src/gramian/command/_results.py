@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -65,9 +65,10 @@ class Outputs:
             )
         if self.model and self.model.absolute() == self.path.absolute():
             raise UsageError("The output and the model must be different files.")
+        read = [getattr(args, "data", ""), getattr(args, "fitted", "")]  # data, and a model
         for path, option in ((self.path, "--output"), (self.model, "--model")):
             if path is not None:
-                _check(path, option, args)
+                check_free(path, option, force=args.force, read=read)
 
     def write(self, write: Callable[[BinaryIO, str], None], model: TableModel | None) -> None:
         """``write(file, ending)`` fills the file of results."""
@@ -82,7 +83,8 @@ class Outputs:
             screen.line("model", f"→ {self.model}")
 
 
-def _check(path: Path, option: str, args: Namespace) -> None:
+def check_free(path: Path, option: str, *, force: bool, read: Sequence[str] = ()) -> None:
+    """That a file may be written: nothing is there that must stay, such as what is read."""
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(f"There is no folder {str(folder)!r} for {option} {str(path)!r}.")
@@ -92,17 +94,13 @@ def _check(path: Path, option: str, args: Namespace) -> None:
         raise UsageError(f"No permission to write into the folder {str(folder)!r}: see {option}.")
     if not path.exists():
         return
-    if any(Path(one).exists() and path.samefile(one) for one in (args.data, _read_model(args))):
+    if any(Path(one).exists() and path.samefile(one) for one in read):
         raise UsageError(f"{option} {str(path)!r} would replace what is read.")
-    if not args.force:
+    if not force:
         raise UsageError(
             f"The file {str(path)!r} is there already: --force replaces it, {option} FILE names "
             "another."
         )
-
-
-def _read_model(args: Namespace) -> str:
-    return getattr(args, "fitted", "")  # that of gramian predict
 
 
 def writer(columns: Columns) -> Callable[[BinaryIO, str], None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gramian.report.labels import Box, Placed, Point, place, stack, width
-from gramian.report.scales import Scale, log_scale
+from gramian.report.scales import Scale, linear_scale, log_scale
 from gramian.report.text import escape
 
 TEXT = 12.0
@@ -49,6 +49,7 @@ class Line:
     number: int  # of its colour in the style sheet
     path: str  # the shape of a mark
     marks: list[Mark]
+    has_band: bool = False  # from low to high of the marks, in place of a whisker at each
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class Axis:
-    """A logarithmic axis; one that is turned has its least value at the far end."""
+    """A logarithmic axis or a linear one; turned, it has its least value at the far end."""
 
     title: str
     label: Callable[[float], str]
     turned: bool = False
+    is_log: bool = True
+
+    @property
+    def scale(self) -> Callable[..., Scale]:
+        return log_scale if self.is_log else linear_scale
 
 
 @dataclass(frozen=True)
@@ -107,12 +113,12 @@ class _Drawing:
         left = 12 + max(width(tick.label, TEXT) for tick in self.y.ticks)
         self.frame = f = Box(left, s.top, s.width - right, s.height - s.bottom)
         room = 16 + max(width(chart.x.label(x), TEXT) for x in (min(xs), max(xs)))
-        self.x = log_scale(xs, f.left, f.right, chart.x.label, room)
+        self.x = chart.x.scale(xs, f.left, f.right, chart.x.label, room)
 
     def _y_scale(self, ys: list[float]) -> Scale:
         top, bottom = self.shape.top, self.shape.height - self.shape.bottom
         ends = (top, bottom) if self.chart.y.turned else (bottom, top)
-        return log_scale(ys, *ends, self.chart.y.label, 26.0)
+        return self.chart.y.scale(ys, *ends, self.chart.y.label, 26.0)
 
     def svg(self) -> str:
         s = self.shape
@@ -204,11 +210,12 @@ class _Drawing:
 
     def _line(self, line: Line) -> str:
         points = [(self.x(mark.x), self.y(mark.y)) for mark in line.marks]
-        parts = []
+        parts = [self._band(line)]
         if len(points) > 1:
             parts.append(_path("M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points), "join"))
         for mark, (x, y) in zip(line.marks, points, strict=True):
-            if mark.low is not None and mark.high is not None and mark.high > mark.low > 0:
+            if not line.has_band and _has_whisker(mark):
+                assert mark.low is not None and mark.high is not None
                 low, high = self.y(mark.low), self.y(mark.high)
                 parts.append(_path(f"M{x:.1f},{low:.1f}V{high:.1f}", "whisker"))
             ring = '<circle class="ring" r="10"/>' if mark.ringed else ""
@@ -219,6 +226,17 @@ class _Drawing:
                 f'<circle class="target" r="12"/><path d="{line.path}"/></g>'
             )
         return f'<g class="line c{line.number}" data-method="{line.number}">{"".join(parts)}</g>'
+
+    def _band(self, line: Line) -> str:
+        """What lies between the lows and the highs, where every mark has both."""
+        ends = [
+            (m.x, m.low, m.high) for m in line.marks if m.low is not None and m.high is not None
+        ]
+        if not line.has_band or len(ends) < 2:
+            return ""
+        there = [f"{self.x(x):.1f},{self.y(high):.1f}" for x, _, high in ends]
+        back = [f"{self.x(x):.1f},{self.y(low):.1f}" for x, low, _ in reversed(ends)]
+        return _path(f"M{'L'.join([*there, *back])}z", "band")
 
     def _names(self) -> list[str]:
         if self.chart.names_behind:
@@ -248,6 +266,10 @@ class _Drawing:
             group = f'<g class="line c{line.number}" data-method="{line.number}">'
             parts.append(f"{group}{lead}{name}</g>")
         return parts
+
+
+def _has_whisker(mark: Mark) -> bool:
+    return mark.low is not None and mark.high is not None and mark.high > mark.low > 0
 
 
 def _path(d: str, kind: str) -> str:

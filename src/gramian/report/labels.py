@@ -90,7 +90,7 @@ def place(
                 if best is None or cost < best[0]:
                     best = cost, spot
         assert best is not None
-        boxes.append(best[1].box)
+        boxes.append(best[1].box.grown(4))  # names beside each other must not read as one
         found.append(best[1])
     return found
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramian.report import pictures, views
-from gramian.report.charts import Chart
+from gramian.report.shell import document, figure, style
 from gramian.report.table import table
 from gramian.report.text import escape, format_bytes, percent, significant
 
@@ -40,41 +36,16 @@ def write(comparison: Comparison, path: Any, title: str | None = None) -> Path:
 
 def page(comparison: Comparison, title: str | None = None) -> str:
     """The whole page. It may load nothing, and run no script but its own."""
-    title = _title(comparison) if title is None else title
-    version = escape(comparison.settings["versions"]["gramian"])
-    script = _file("script.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+    version = str(comparison.settings["versions"]["gramian"])
+    measured = escape(comparison.settings["measured"])
+    return document(
+        _title(comparison) if title is None else title,
+        _facts(comparison),
+        "".join(_sections(comparison)),
+        f"Measured {measured} with gramian {escape(version)}.",
+        style=_style(comparison),
+        version=version,
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="gramian {version}">
-<title>{escape(title)}</title>
-<style>
-{_style(comparison)}
-</style>
-</head>
-<body class="gramian">
-<header>
-<h1 dir="auto">{escape(title)}</h1>
-<p class="facts">{_facts(comparison)}</p>
-</header>
-<main>
-{"".join(_sections(comparison))}
-</main>
-<footer>Measured {escape(comparison.settings["measured"])} with gramian {version}. This file loads
-nothing from anywhere.</footer>
-<script>{script}</script>
-</body>
-</html>
-"""
 
 
 def fragment(comparison: Comparison) -> str:
@@ -158,10 +129,6 @@ def _section(title: str, intro: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2><p>{escape(intro)}</p>{''.join(parts)}</section>"
 
 
-def _figure(chart: Chart, caption: str) -> str:
-    return f"<figure>{chart.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
 def _errors(comparison: Comparison) -> str:
     repeats = comparison.settings["repeats"]
     fits = f", over {repeats} fits with different seeds" if repeats > 1 else ""
@@ -171,11 +138,11 @@ def _errors(comparison: Comparison) -> str:
         "other approximation has less error for less. The ring is the one recommended; a bar is "
         f"the error's interval{fits}.",
         '<div class="pair">',
-        _figure(
+        figure(
             views.error_over_memory(comparison),
             "Each line is one approximation, with more features from mark to mark.",
         ),
-        _figure(
+        figure(
             views.error_over_time(comparison),
             "Times are of this machine, and grow with the number of rows.",
         ),
@@ -197,8 +164,8 @@ def _scores(comparison: Comparison) -> str:
         f"The {comparison.score_name} of {learner} {where}: up is better{line}. An approximation "
         "need not be exact to serve as well as the kernel itself. The axis is stretched towards 1.",
         '<div class="pair">',
-        _figure(views.score_over_size(comparison), "What more features bring."),
-        _figure(views.score_over_memory(comparison), "What more memory brings."),
+        figure(views.score_over_size(comparison), "What more features bring."),
+        figure(views.score_over_memory(comparison), "What more memory brings."),
         "</div>",
     )
 
@@ -226,7 +193,7 @@ def _matrix(comparison: Comparison) -> str:
         "Why: the kernel matrix",
         f"A look at the matrix of {found.rows:,} of the rows tells which approximation can work.",
         '<div class="pair">',
-        _figure(views.spectrum(comparison), views.spectrum_sentence(comparison)),
+        figure(views.spectrum(comparison), views.spectrum_sentence(comparison)),
         f"<figure>{picture}{key}<figcaption>{escape(views.block_sentence(comparison))} "
         "The lines part the clusters of kernel k-means.</figcaption></figure></div>",
     )
@@ -341,22 +308,9 @@ def _settings(comparison: Comparison) -> str:
 
 
 def _style(comparison: Comparison) -> str:
-    looks = views.methods(comparison).values()
     signed = _is_signed(comparison)
-
-    def colours(dark: bool) -> str:
-        own = "".join(
-            f".gramian .c{i}{{--c:{look.dark if dark else look.light}}}"
-            for i, look in enumerate(looks)
-        )
-        return f"{own}.gramian{{--map:{pictures.gradient(dark=dark, signed=signed)}}}"
-
-    return (
-        f"{_file('style.css')}{colours(False)}"
-        f"@media screen and (prefers-color-scheme: dark){{{colours(True)}}}"
+    light, dark = (
+        f".gramian{{--map:{pictures.gradient(dark=is_dark, signed=signed)}}}"
+        for is_dark in (False, True)
     )
-
-
-@cache
-def _file(name: str) -> str:
-    return (files("gramian.report") / name).read_text(encoding="utf-8")
+    return style(views.methods(comparison).values(), light, dark)

@@ -17,18 +17,22 @@ class Tick(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """A logarithmic map from values to positions from ``start`` to ``stop``, with ticks."""
+    """A map from values to positions from ``start`` to ``stop``, with ticks."""
 
     low: float
     high: float
     start: float
     stop: float
     ticks: list[Tick]
+    is_log: bool = True
 
     def __call__(self, value: float) -> float:
-        """What lies beyond the ends, such as 0, is put there."""
+        """What lies beyond the ends, such as 0 on a logarithmic scale, is put there."""
         value = min(max(value, self.low), self.high)
-        share = log10(value / self.low) / log10(self.high / self.low)
+        if self.is_log:
+            share = log10(value / self.low) / log10(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.stop - self.start)
 
 
@@ -52,6 +56,26 @@ def log_scale(
     if high / low < 5 or sum(said for _, said in ticks) < 2:
         ticks = _few(low, high, places)
     return Scale(low, high, start, stop, [Tick(v, label(v) if said else "") for v, said in ticks])
+
+
+def linear_scale(
+    values: Iterable[float],
+    start: float,
+    stop: float,
+    label: Callable[[float], str],
+    room: float,
+) -> Scale:
+    """From the least to the largest value and a little more, in equal steps."""
+    given = list(values)
+    low, high = (min(given), max(given)) if given else (0.0, 1.0)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        low, high = low - 0.5 * abs(low) - 0.5, high + 0.5 * abs(high) + 0.5
+    margin = 0.06 * (high - low)
+    low, high = (0.0 if 0 <= low <= margin else low - margin), high + margin
+    places = max(abs(stop - start) / room, 1.0)
+    ticks = _few(low, high, places)
+    marks = [Tick(v, label(v) if said else "") for v, said in ticks]
+    return Scale(low, high, start, stop, marks, is_log=False)
 
 
 def _few(low: float, high: float, places: float) -> list[tuple[float, bool]]:

@@ -1,0 +1,106 @@
+"""``gramian reproduce``: every figure and table of the papers, measured and compared."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from gramian import experiments
+from gramian._writing import whole_file
+from gramian.command import _arguments
+from gramian.command._errors import UsageError
+from gramian.command._results import check_free
+from gramian.command._screen import Screen, visible
+from gramian.experiments.outcomes import numbers_beside
+from gramian.report.summary import WORDS
+
+LIST = "list"
+
+
+def add_options(parser: _arguments.Parser) -> None:
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="*",
+        help="all (the default), papers (003), or figures, tables and theorems (003/figure-1); "
+        "list shows them and runs none",
+    )
+    group = parser.add_argument_group("experiments")
+    group.add_argument(
+        "--quick",
+        action="store_true",
+        help="few runs on data that ships with scikit-learn, in about three minutes; otherwise "
+        "the papers' sets are read from the folder that GRAMIAN_DATA names",
+    )
+    group.add_argument(
+        "--rows", type=int, metavar="N", help="deformed digits of 003/figure-2; default: 100000"
+    )
+    group.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        help="where measured numbers are kept, so that nothing is measured twice; by default in "
+        "the user's cache folder",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        default="reproduction.html",
+        help="the report; the numbers go beside it, with the ending .json; default: "
+        "reproduction.html",
+    )
+    output.add_argument(
+        "--summary", metavar="FILE", help="the verdicts as a page of Markdown, too; must end in .md"
+    )
+    output.add_argument("--force", action="store_true", help="replace files that are there already")
+    _arguments.add_run(parser, seed=False)
+
+
+def run(args: Namespace, screen: Screen) -> None:
+    if LIST in args.what:
+        _list([name for name in args.what if name != LIST], screen)
+        return
+    path = Path(args.output).expanduser()
+    if path.suffix.lower() != ".html":
+        raise UsageError(f"The output {str(path)!r} must end in .html.")
+    for each in (path, numbers_beside(path)):
+        check_free(each, "--output", force=args.force)
+    summary = Path(args.summary).expanduser() if args.summary else None
+    if summary:
+        if summary.suffix.lower() != ".md":
+            raise UsageError(f"The summary {str(summary)!r} must end in .md.")
+        check_free(summary, "--summary", force=args.force)
+    with screen.timed():
+        found = experiments.reproduce(
+            args.what or ["all"],
+            quick=args.quick,
+            rows=args.rows,
+            cache=args.cache,
+            callback=lambda outcome: _show(outcome, screen),
+        )
+    found.report(path)
+    screen.line("report", f"→ {path}")
+    screen.line("numbers", f"→ {numbers_beside(path)}")
+    if summary:
+        with whole_file(summary) as file:
+            file.write(found.summary().encode("utf-8"))
+        screen.line("summary", f"→ {summary}")
+    missing = [each for each in found.outcomes if each.reproduced is None]
+    if missing:
+        raise UsageError(
+            f"{len(missing)} of {len(found.outcomes)} experiments could not be run. "
+            f"{missing[0].name}: {missing[0].reason} --quick needs no data."
+        )
+
+
+def _list(names: list[str], screen: Screen) -> None:
+    table = screen.table("name", "what")
+    for each in experiments.find(names or ["all"]):
+        table.add_row(each.name, each.title)
+    screen.console.print(table)
+
+
+def _show(outcome: experiments.Outcome, screen: Screen) -> None:
+    said = f"{outcome.name:<22}{WORDS[outcome.reproduced]:<12}"
+    screen.console.print(visible(said + (outcome.verdict or outcome.reason)), soft_wrap=True)

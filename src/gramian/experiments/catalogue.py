@@ -1,0 +1,31 @@
+"""All experiments, in the order of the papers."""
+
+from __future__ import annotations
+
+from gramian.experiments.base import Experiment
+from gramian.experiments.blocks import BLOCKWISE
+from gramian.experiments.exact import EXACT
+from gramian.experiments.iris import IRIS
+from gramian.experiments.kernel_jl import KERNEL_JL
+from gramian.experiments.kernel_kmeans import KERNEL_KMEANS
+from gramian.experiments.meka import MEKAS
+from gramian.experiments.meka_theorems import MEKA_THEOREMS
+from gramian.experiments.proposals import PROPOSALS
+from gramian.experiments.theorems import THEOREMS
+
+PAPERS = {
+    "000": "Kernel approximation, a report (Atul, Bera and Zaidi, 2019)",
+    "001": "Kernelizing algorithms (Wan)",
+    "002": "Memory efficient kernel approximation, appendix (Si, Hsieh and Dhillon, 2014)",
+    "003": "Statistical and computational trade-offs in kernel k-means "
+    "(Calandriello and Rosasco, 2018)",
+    "004": "Gaussian sketching yields a J-L lemma in RKHS (Kpotufe and Sriperumbudur, 2020)",
+}
+BY_PAPER = (
+    (*IRIS, *PROPOSALS, *THEOREMS),
+    EXACT,
+    (*BLOCKWISE, *MEKAS, *MEKA_THEOREMS),
+    KERNEL_KMEANS,
+    KERNEL_JL,
+)
+EXPERIMENTS: list[Experiment] = [kind() for paper in BY_PAPER for kind in paper]

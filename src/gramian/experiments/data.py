@@ -1,0 +1,92 @@
+"""Rows as the papers use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from gramian import datasets
+from gramian.deformations import deformed
+
+Labelled = tuple[np.ndarray, np.ndarray]
+IMAGES = {"mnist": (28, 28), "digits": (8, 8)}
+
+
+@lru_cache(maxsize=2)
+def rows(name: str, scale: str = "minmax", dtype: str = "float64") -> Labelled:
+    """All rows of a set, training and test part one after the other, and their targets.
+
+    ``scale``: columns in [0, 1] ("minmax"), in units of standard deviations ("standard"), pixels
+    divided by the largest ("pixels"), or as they are ("none").
+    """
+    data = datasets.load(name)
+    X, y = data.X.reshape(len(data.X), -1), data.y
+    if data.X_test is not None and data.y_test is not None:
+        X = np.concatenate((X, data.X_test.reshape(len(data.X_test), -1)))
+        y = np.concatenate((y, data.y_test))
+    if scale == "minmax":
+        return datasets.scaled(X, dtype), y
+    if scale == "standard":
+        return StandardScaler().fit_transform(X.astype(np.float64)).astype(dtype), y
+    if scale == "pixels":
+        return np.asarray(X / X.max(), dtype=dtype), y
+    return X.astype(dtype), y
+
+
+def some(name: str, n: int | None, scale: str = "minmax", dtype: str = "float64") -> Labelled:
+    """So many rows drawn at random, always the same ones; all, where there are no more."""
+    X, y = rows(name, scale, dtype)
+    if n is None or n >= len(X):
+        return X, y
+    drawn = np.random.default_rng(0).choice(len(X), n, replace=False)
+    return X[drawn], y[drawn]
+
+
+def divided(X: np.ndarray, y: np.ndarray, n: int, seed: int = 0) -> tuple[Labelled, Labelled]:
+    """n rows, and the others, in an order drawn at random."""
+    order = np.random.default_rng(seed).permutation(len(X))
+    return (X[order[:n]], y[order[:n]]), (X[order[n:]], y[order[n:]])
+
+
+@lru_cache(maxsize=1)
+def images(name: str, n: int, n_test: int) -> tuple[Labelled, Labelled]:
+    """n deformed images and n_test of other originals, as bytes, so that millions fit memory."""
+    X, y = rows(name, "none", "uint8")
+    (X, y), (X_test, y_test) = divided(X, y, len(X) * 6 // 7)
+
+    def made(of: np.ndarray, labels: np.ndarray, count: int, seed: int) -> Labelled:
+        rows = deformed(of, count, shape=IMAGES[name], random_state=seed)
+        return rows, labels[np.arange(count) % len(labels)]
+
+    return made(X, y, n, 0), made(X_test, y_test, n_test, 1)
+
+
+# The toy sets of 004.
+
+
+def polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    return np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
+
+
+def cluster_in_cluster(rng: np.random.Generator, n: int) -> Labelled:
+    """Half of the points in a ring of radius 1 and width 0.8, half in one of 5 and 1/3."""
+    inner = np.arange(n) % 2 == 0
+    radius = np.where(inner, 1 + 0.8 * rng.uniform(-0.5, 0.5, n), 5 + rng.uniform(-0.5, 0.5, n) / 3)
+    return polar(radius, rng.uniform(0, 2 * np.pi, n)), inner
+
+
+def crescent_full_moon(rng: np.random.Generator, n: int) -> Labelled:
+    """A quarter of the points in a disc of radius 5, the others below it at 10 to 15."""
+    moon, root = np.arange(n) % 4 == 0, np.sqrt(rng.uniform(size=n))
+    angle = np.pi * rng.uniform(0, 1, n)
+    radius = np.where(moon, 5 * root, 10 + 5 * root)
+    return polar(radius, np.where(moon, 2, 1) * angle + np.pi), moon
+
+
+TOYS: dict[str, Callable[[np.random.Generator, int], Labelled]] = {
+    "cluster in cluster": cluster_in_cluster,
+    "crescent full moon": crescent_full_moon,
+}

@@ -1,0 +1,110 @@
+"""What several experiments measure; code that numbers come from, so that its digest is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import sklearn.kernel_approximation
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gramian.approximations import BKA, MEKA, KernelJL, Nystroem
+from gramian.approximations.base import Approximation
+from gramian.error import relative_error
+from gramian.experiments.fast_kpca import FastKPCA
+from gramian.gram import Gram
+from gramian.kernels import RBF
+from gramian.samplers import Landmarks, Sampler, Uniform
+
+
+def errors(make: Callable[[int], Approximation], X: np.ndarray, runs: int) -> list[float]:
+    """The relative Frobenius error ‖K - K̃‖ / ‖K‖ of fits with the seeds 0, 1, ..."""
+    return [float(relative_error(make(seed).fit(X), X, random_state=seed)) for seed in range(runs)]
+
+
+def blocks_or_nystroem(
+    method: str, gamma: float, rank: int, blocks: int = 3, landmarks: int | None = None
+) -> Callable[[int], Approximation]:
+    """The methods of the report on Iris, by name, from a seed.
+
+    ``rank`` is the total rank. Nyström draws its landmarks uniformly, by default as many.
+    """
+    kernel = RBF(gamma)
+    if method == "BKA":
+        return lambda seed: BKA(kernel, rank, n_blocks=blocks, random_state=seed)
+    if method == "MEKA":
+        return lambda seed: MEKA(kernel, rank, n_blocks=blocks, random_state=seed)
+    count = rank if landmarks is None else landmarks
+    kept = rank if count > rank else None
+    return lambda seed: Nystroem(kernel, count, landmarks="uniform", rank=kept, random_state=seed)
+
+
+def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> list[float]:
+    """The same error of scikit-learn's Nystroem."""
+    K = np.asarray(RBF(gamma)(X), dtype=np.float64)
+    found = []
+    for seed in range(runs):
+        model = sklearn.kernel_approximation.Nystroem(
+            gamma=gamma, n_components=m, random_state=seed
+        )
+        Z = model.fit_transform(X)
+        found.append(float(np.linalg.norm(K - Z @ Z.T) / np.linalg.norm(K)))
+    return found
+
+
+class AtMost(Sampler):
+    """Uniform landmarks, no more than so many; a block's basis would else have its own number."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def select(self, gram: Gram, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+        return Uniform().select(gram, min(m, self.count), rng)
+
+
+def least_seconds(call: Callable[[], Any], times: int) -> float:
+    """The shortest of several runs: what the work takes when nothing comes in between."""
+    found = []
+    for _ in range(times):
+        start = perf_counter()
+        call()
+        found.append(perf_counter() - start)
+    return min(found)
+
+
+# Kernel-JL beside what its paper compares it with.
+
+PERCENTILE = ("percentile", 25)  # exp(-‖x - y‖²/σ²), σ the 25th percentile of distances
+
+
+def kernel_jl_maps(X: np.ndarray, s: int, r: int) -> dict[str, Callable[[int], np.ndarray]]:
+    """From a seed to r features of the rows from a subsample of s, for each method."""
+    kernel = RBF(RBF(PERCENTILE).fit(X).gamma_)
+    kept = {"rank": r} if r < s else {}
+    models: dict[str, Callable[[int], Approximation]] = {
+        "Nyström": lambda seed: Nystroem(
+            kernel, s, landmarks="uniform", truncation="core", random_state=seed, **kept
+        ),
+        "fast KPCA": lambda seed: FastKPCA(kernel, r, s, seed),
+        "Kernel-JL": lambda seed: KernelJL(kernel, r, n_samples=s, random_state=seed),
+    }
+    return {
+        name: lambda seed, make=make: make(seed).fit_transform(X)  # type: ignore[misc]
+        for name, make in models.items()
+    }
+
+
+def rand_index(Z: np.ndarray, y: np.ndarray, k: int, seed: int) -> float:
+    return float(rand_score(y, KMeans(k, n_init=1, random_state=seed).fit_predict(Z)))
+
+
+def line_accuracy(X: np.ndarray, y: np.ndarray) -> float:
+    """How many of the points a straight line, or plane, can put on the right side."""
+    line = make_pipeline(StandardScaler(), LogisticRegression(C=1e6, max_iter=1000))
+    return float(line.fit(X, y).score(X, y))

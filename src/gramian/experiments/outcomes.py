@@ -1,0 +1,131 @@
+"""What experiments came to: each with its numbers and verdict, and all of them as files."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import gramian
+from gramian._writing import whole_file
+from gramian.experiments.base import Check, Settings
+from gramian.experiments.catalogue import PAPERS
+from gramian.experiments.results import Results
+from gramian.report.figures import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An experiment, what was measured and what it says.
+
+    ``reproduced`` is None where it could not be run, and ``reason`` says why.
+    """
+
+    name: str
+    title: str
+    claim: str
+    note: str
+    settings: dict[str, Any]
+    reproduced: bool | None
+    verdict: str
+    checks: list[Check] = field(default_factory=list)
+    results: Results = field(default_factory=Results)
+    figures: list[Figure] = field(default_factory=list)
+    seconds: float = 0.0
+    measured: str = ""  # the day of the last unit
+    reason: str = ""
+    notes: list[str] = field(default_factory=list)  # what approximations warned of
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "title": self.title,
+            "claim": self.claim,
+            "note": self.note,
+            "reproduced": self.reproduced,
+            "checks": [check._asdict() for check in self.checks],
+            "reason": self.reason,
+            "seconds": self.seconds,
+            "measured": self.measured,
+            "results": list(self.results),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """The outcomes of experiments, in the order of the papers.
+
+    Attributes
+    ----------
+    settings : Settings
+    outcomes : list of Outcome
+    """
+
+    settings: Settings
+    outcomes: list[Outcome]
+
+    @property
+    def measured(self) -> str:
+        """The day of the last measurement; today where there is none."""
+        return max((each.measured for each in self.outcomes), default="") or str(date.today())
+
+    @property
+    def papers(self) -> dict[str, list[Outcome]]:
+        """The outcomes by the titles of the papers."""
+        found: dict[str, list[Outcome]] = {}
+        for each in self.outcomes:
+            number = each.name.partition("/")[0]
+            found.setdefault(f"{number}: {PAPERS.get(number, 'others')}", []).append(each)
+        return found
+
+    @property
+    def version(self) -> str:
+        return str(gramian.__version__)
+
+    @property
+    def versions(self) -> str:
+        return (
+            f"gramian {self.version}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+            f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
+        )
+
+    def report(self, path: Any) -> Path:
+        """Write the report, one HTML page, and beside it the numbers as JSON; whole or not at all.
+
+        Returns the path of the page.
+        """
+        from gramian.report.reproduction import page
+
+        target = Path(path).expanduser()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as html, whole_file(numbers_beside(target)) as numbers:
+            html.write(page(self).encode("utf-8"))
+            numbers.write(json.dumps(self.to_json(), indent=1).encode("utf-8"))
+        return target
+
+    def summary(self) -> str:
+        """The verdicts as a page of Markdown."""
+        from gramian.report.summary import summary
+
+        return summary(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings, numbers and verdicts, as JSON holds them."""
+        return {
+            "measured": self.measured,
+            "versions": self.versions,
+            "settings": asdict(self.settings),
+            "experiments": [each.to_json() for each in self.outcomes],
+        }
+
+
+def numbers_beside(path: Path) -> Path:
+    """Where the numbers of a report are."""
+    return path.with_suffix(".json")

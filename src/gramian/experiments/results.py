@@ -1,0 +1,135 @@
+"""Measured numbers as a table of units, and what is read off it."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from gramian.report.figures import At
+
+Points = list[tuple[float, float]]
+SPREAD = 10.0, 90.0  # percentiles between which a band lies
+
+
+class Results(list[dict[str, Any]]):
+    """One dictionary for each unit: its settings, and what was measured.
+
+    Examples
+    --------
+    >>> from gramian.experiments.results import Results
+    >>> results = Results([{"m": 10, "error": [0.5, 0.7]}, {"m": 20, "error": 0.1}])
+    >>> results.median("error", m=10), results.choices("m")
+    (0.6, [10, 20])
+    """
+
+    def where(self, **fixed: Any) -> Results:
+        """The units with these values."""
+        return Results(r for r in self if all(r.get(k) == v for k, v in fixed.items()))
+
+    def choices(self, name: str, **fixed: Any) -> list[Any]:
+        """The different values of a setting, in the order in which they come."""
+        return list(dict.fromkeys(r[name] for r in self.where(**fixed) if name in r))
+
+    def values(self, what: str, **fixed: Any) -> np.ndarray:
+        """All numbers of that name; a unit of several runs has a list of them."""
+        found = [r[what] for r in self.where(**fixed) if r.get(what) is not None]
+        if not found:
+            raise KeyError(f"No {what!r} was measured for {fixed}.")
+        return np.concatenate([np.atleast_1d(np.asarray(each, dtype=float)) for each in found])
+
+    def median(self, what: str, **fixed: Any) -> float:
+        return float(np.median(self.values(what, **fixed)))
+
+    def mean(self, what: str, **fixed: Any) -> float:
+        return float(np.mean(self.values(what, **fixed)))
+
+    def medians(self, what: str, over: str, **fixed: Any) -> dict[Any, float]:
+        """The median for each value of the setting ``over``."""
+        chosen = self.where(**fixed)
+        return {x: chosen.median(what, **{over: x}) for x in chosen.choices(over)}
+
+    def curve(self, x: str, y: str, **fixed: Any) -> list[At]:
+        """Medians over the runs, and the band of the middle 80 % of them."""
+        chosen, points = self.where(**fixed), []
+        for value in sorted(chosen.choices(x)):
+            found = chosen.values(y, **{x: value})
+            low, high = np.percentile(found, SPREAD)
+            points.append(At(value, float(np.median(found)), float(low), float(high)))
+        return points
+
+    def over(self, x: str, y: str, **fixed: Any) -> list[At]:
+        """A curve over a number that was itself measured, one for each unit."""
+        chosen = self.where(**fixed)
+        bands = [np.percentile(unit[y], SPREAD) for unit in chosen]
+        return sorted(
+            At(*point, float(low), float(high))
+            for point, (low, high) in zip(chosen.points(x, y), bands, strict=True)
+        )
+
+    def points(self, x: str, y: str, **fixed: Any) -> Points:
+        """Medians of two measured numbers, for each unit."""
+        return [
+            (float(np.median(unit[x])), float(np.median(unit[y]))) for unit in self.where(**fixed)
+        ]
+
+    def mean_curve(self, x: str, y: str, **fixed: Any) -> list[At]:
+        """Means over the runs, and a 95 % confidence interval for each."""
+        chosen, points = self.where(**fixed), []
+        for value in sorted(chosen.choices(x)):
+            mean, half = interval(chosen.values(y, **{x: value}))
+            points.append(At(value, mean, mean - half, mean + half))
+        return points
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """The mean, and half the width of a 95 % confidence interval for it."""
+    if len(values) < 2:
+        return float(np.mean(values)), 0.0
+    half = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / sqrt(len(values))
+    return float(np.mean(values)), float(half)
+
+
+def ratios(a: Points, b: Points, levels: int = 5) -> list[float]:
+    """y of one curve over y of another at several x that both have; between points by logarithms.
+
+    Empty where no x lies on both.
+
+    Examples
+    --------
+    >>> from gramian.experiments.results import ratios
+    >>> found = ratios([(1.0, 2.0), (100.0, 20.0)], [(10.0, 1.0), (1000.0, 1.0)], levels=2)
+    >>> [round(ratio, 3) for ratio in found]
+    [6.325, 20.0]
+    """
+    curves = [np.log(sorted(points)) for points in (a, b)]
+    low = max(float(curve[0, 0]) for curve in curves)
+    high = min(float(curve[-1, 0]) for curve in curves)
+    if low > high:
+        return []
+    at = np.linspace(low, high, levels)
+    ya, yb = (np.interp(at, curve[:, 0], curve[:, 1]) for curve in curves)
+    return [float(each) for each in np.exp(ya - yb)]
+
+
+def costs(points: Points) -> Points:
+    """From (cost, error) to (error, the cost of reaching it); what errs more for more is left out.
+
+    Examples
+    --------
+    >>> from gramian.experiments.results import costs
+    >>> costs([(1.0, 0.5), (2.0, 0.6), (3.0, 0.1)])
+    [(0.5, 1.0), (0.1, 3.0)]
+    """
+    found: Points = []
+    for cost, error in sorted(points):
+        if not found or error < found[-1][0]:
+            found.append((error, cost))
+    return found
+
+
+def slope(values: dict[Any, float]) -> float:
+    """The power with which positive values grow, by least squares on logarithms."""
+    return float(np.polyfit(np.log(list(values)), np.log(list(values.values())), 1)[0])

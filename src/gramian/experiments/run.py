@@ -1,0 +1,163 @@
+"""Run experiments: measure what is not stored yet, and compare."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from difflib import get_close_matches
+from time import perf_counter
+from typing import Any
+
+from gramian._checks import positive_integer
+from gramian._progress import progress
+from gramian._threads import one_blas_thread
+from gramian.approximations.base import ApproximationWarning
+from gramian.experiments.base import Experiment, Settings, Unit
+from gramian.experiments.catalogue import EXPERIMENTS
+from gramian.experiments.outcomes import Outcome, Reproduction
+from gramian.experiments.results import Results
+from gramian.experiments.store import Measured, Store
+from gramian.kernels import KernelWarning
+
+
+def find(names: Iterable[str] = ("all",)) -> list[Experiment]:
+    """Experiments by name: ``"all"``, a paper (``"003"``), or one of them (``"003/figure-1"``).
+
+    Examples
+    --------
+    >>> from gramian.experiments import find
+    >>> [each.name for each in find(["001"])]
+    ['001/ridge', '001/k-means', '001/pca']
+    """
+    chosen: set[str] = set()
+    for name in [names] if isinstance(names, str) else names:
+        found = [
+            each.name
+            for each in EXPERIMENTS
+            if name in ("all", each.name) or each.name.startswith(f"{name}/")
+        ]
+        if not found:
+            every = [each.name for each in EXPERIMENTS]
+            papers = sorted({one.partition("/")[0] for one in every})
+            near = get_close_matches(name, every, n=3)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(
+                f"There is no experiment {name!r}.{hint} Give all, a paper ({', '.join(papers)}), "
+                "or one of those that gramian reproduce list shows."
+            )
+        chosen.update(found)
+    return [each for each in EXPERIMENTS if each.name in chosen]
+
+
+def reproduce(
+    names: Iterable[str] = ("all",),
+    *,
+    quick: bool = False,
+    rows: int | None = None,
+    cache: Any = None,
+    callback: Callable[[Outcome], None] | None = None,
+) -> Reproduction:
+    """Measure what the papers show, and compare.
+
+    Parameters
+    ----------
+    names : iterable of str, default=("all",)
+        See :func:`find`.
+    quick : bool, default=False
+        On data that ships with scikit-learn, in about three minutes on two cores. Otherwise on the
+        papers' data sets, from the folder that the environment variable ``GRAMIAN_DATA`` names; an
+        experiment whose set is missing is left out, and says so.
+    rows : int, optional
+        How many deformed digits 003/figure-2 makes; 100,000 by default.
+    cache : path, optional
+        Where measured units are kept; by default ``gramian/experiments`` in the user's cache
+        folder.
+    callback : callable, optional
+        Called with each :class:`Outcome` as it comes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gramian.experiments import reproduce
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = reproduce(["001/ridge"], quick=True, cache=folder)
+    >>> found.outcomes[0].reproduced
+    True
+    """
+    if rows is not None:
+        rows = positive_integer("reproduce", "rows", rows)
+    settings, store = Settings(quick, rows), Store(cache)
+    outcomes = []
+    for experiment in find(names):
+        outcomes.append(outcome(experiment, settings, store))
+        if callback is not None:
+            callback(outcomes[-1])
+    return Reproduction(settings, outcomes)
+
+
+def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome:
+    """One experiment: stored units are taken as they are, others measured and stored."""
+    units = experiment.units(settings)
+    said = experiment.name, experiment.title, experiment.claim, experiment.note, _in_short(units)
+    found: list[Measured] = []
+    try:
+        # On all cores BLAS would wait for itself between the small matrices of most experiments.
+        with progress(experiment.name, len(units)) as step, one_blas_thread():
+            for unit in units:
+                measured = store.get(experiment, unit)
+                if measured is None:
+                    measured = _measure(experiment, unit)
+                    store.put(experiment, unit, measured)
+                found.append(measured)
+                step()
+    except OSError as error:  # a data set that is not at hand
+        return Outcome(*said, reproduced=None, verdict="", reason=str(error))
+    results = Results({**u, **each.numbers} for u, each in zip(units, found, strict=True))
+    return Outcome(
+        *said,
+        *experiment.verdict(results),
+        results=results,
+        figures=list(experiment.figures(results)),
+        seconds=sum(each.seconds for each in found),
+        measured=max(each.day for each in found),
+        notes=list(dict.fromkeys(note for each in found for note in each.notes)),
+    )
+
+
+def _measure(experiment: Experiment, unit: Unit) -> Measured:
+    notes: list[str] = []
+    start = perf_counter()
+    with _noted(notes):
+        numbers = experiment.measure(**unit)
+    return Measured(numbers, perf_counter() - start, str(date.today()), notes)
+
+
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Collect what approximations warn of; other warnings are given when the block ends."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        if issubclass(each.category, ApproximationWarning):
+            notes.append(str(each.message))
+        elif not issubclass(each.category, KernelWarning):  # figures go to the ends of gamma
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _in_short(units: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings of all units together; of seeds and the like, how many."""
+    short: dict[str, Any] = {}
+    for name in dict.fromkeys(name for unit in units for name in unit):
+        values = list(dict.fromkeys(_hashable(unit[name]) for unit in units if name in unit))
+        if name == "seed":
+            short["runs"] = len(values)
+        else:
+            short[name] = values[0] if len(values) == 1 else values
+    return short
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -246,13 +246,14 @@ def _tile(d: int, t: int, by_columns: bool, double: bool) -> dict[str, Any]:
 
 @triton.jit
 def _lloyd(
-    Z, C, offset, weights, labels, sums, masses, counts, n, r, k, stretch,
+    Z, C, C_rest, offset, weights, labels, sums, masses, counts, n, r, k, stretch, scale,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
 ):  # fmt: skip
     """A stretch of rows to their nearest centres, tile by tile.
 
     Of a tile in which rows moved, these are read again, which are in cache still, and what the sums
-    gain by them is added to the program's own: in float64, and in the same order every time.
+    gain by them is added to the program's own: in float64, and in the same order every time. Rows
+    in half precision are multiplied with both halves of C, and a tile's are added in float32.
     """
     program = tl.program_id(0).to(tl.int64)
     first = program * stretch
@@ -275,13 +276,15 @@ def _lloyd(
                 mask=is_row[:, None] & (here[None, :] < r),
                 other=0.0,
             )
-            right = tl.load(
-                C + here[:, None] * k + centres[None, :],
-                mask=(here[:, None] < r) & is_centre[None, :],
-                other=0.0,
-            )
-            total = tl.dot(z.to(tl.float32), right, total, input_precision=PRECISION)
-        new = tl.argmin(total + lengths[None, :], axis=1)
+            at = here[:, None] * k + centres[None, :]
+            inside = (here[:, None] < r) & is_centre[None, :]
+            right = tl.load(C + at, mask=inside, other=0.0)
+            if Z.dtype.element_ty == tl.float16:
+                total = tl.dot(z, right, total)
+                total = tl.dot(z, tl.load(C_rest + at, mask=inside, other=0.0), total)
+            else:
+                total = tl.dot(z, right, total, input_precision=PRECISION)
+        new = tl.argmin(total * scale + lengths[None, :], axis=1)
         old = tl.load(labels + rows, mask=is_row, other=0).to(tl.int32)
         weight = tl.load(weights + rows, mask=is_row, other=0.0)
         arrives = tl.where(new[:, None] == centres[None, :], weight[:, None], 0.0)
@@ -300,7 +303,12 @@ def _lloyd(
                     mask=moved[:, None] & (here[None, :] < r),
                     other=0.0,
                 )
-                gain = tl.dot(change, z.to(tl.float64), out_dtype=tl.float64)
+                if Z.dtype.element_ty == tl.float16:
+                    single = change.to(tl.float32)
+                    gain = tl.dot(single, z.to(tl.float32), input_precision=PRECISION)
+                    gain = gain.to(tl.float64)
+                else:
+                    gain = tl.dot(change, z.to(tl.float64), out_dtype=tl.float64)
                 at = own + centres[:, None] * r + here[None, :]
                 inside = is_centre[:, None] & (here[None, :] < r)
                 tl.store(at, tl.load(at, mask=inside, other=0.0) + gain, mask=inside)
@@ -315,7 +323,8 @@ def lloyd_pass(
 
     Returns what the sums of the rows of each label gained by this, of shape (k, columns), the sum
     of weights for each label, and how many rows changed theirs; all on the device. A label of -1 is
-    that of no sum. One pass over z, of whatever dtype, that stores nothing of the rows' number.
+    that of no sum. One pass over z, in float32 or half precision, that stores nothing of the rows'
+    number.
     """
     (n, r), k = z.shape, C.shape[1]
     most = max(LLOYD_BYTES // (8 * k * max(r, 1)), 1)
@@ -324,9 +333,18 @@ def lloyd_pass(
     sums = torch.zeros((programs, k, r), dtype=torch.float64, device=z.device)
     masses = torch.zeros((programs, k), dtype=torch.float64, device=z.device)
     counts = torch.zeros(programs, dtype=torch.int32, device=z.device)
+    C, scale = C.contiguous(), 1.0
+    rest = C
+    columns = LLOYD["COLUMNS"]
+    if z.dtype == torch.float16:
+        columns = 2 * columns
+        scale = max(float(C.abs().max()), 1e-30) / 1024
+        C, exact = (C / scale).half(), C / scale
+        rest = (exact - C.float()).half()
     if n:
         _lloyd[(programs,)](
-            z, C.contiguous(), offset, weights, labels, sums, masses, counts, n, r, k, stretch,
-            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)), **LLOYD,
+            z, C, rest, offset, weights, labels, sums, masses, counts, n, r, k, stretch, scale,
+            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)),
+            **{**LLOYD, "COLUMNS": columns},
         )  # fmt: skip
     return sums.sum(0), masses.sum(0), counts.sum()[None]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -139,7 +138,7 @@ class Rows(ABC):
         return 0
 
     def stored(self) -> Rows:
-        """These rows in blocks of the dtype that they are kept in, for who can read it."""
+        """These rows as they are kept, where they are, for programs that read any dtype."""
         return self
 
     # What differs where rows are computed with, or held, elsewhere than who gave them has them.
@@ -404,6 +403,9 @@ class ArrayRows(BlockRows):
             return self
         return ArrayRows(_arrays.astype(_arrays.copy(self.data), self.dtype))
 
+    def stored(self) -> Rows:
+        return StoredRows(self.data)
+
     def example(self) -> Array:
         return _arrays.empty((0,), self.data, self.dtype)
 
@@ -427,10 +429,16 @@ class HalfRows(ArrayRows):
     def persist(self) -> ArrayRows:
         return self
 
-    def stored(self) -> Rows:
-        rows = copy(self)
-        rows.dtype = self.data.dtype
-        return rows
+
+class StoredRows(ArrayRows):
+    """Rows of an array as it is, in one block: for programs that work on them in registers."""
+
+    def __init__(self, data: Array) -> None:
+        super().__init__(data)
+        self.dtype = data.dtype
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        return [(start, self.shape[0])]
 
 
 class ChosenRows(ArrayRows):
@@ -449,6 +457,9 @@ class ChosenRows(ArrayRows):
 
     def take(self, indices: Any) -> Array:
         return self.rows.take(self.numbers[np.asarray(indices)])
+
+    def stored(self) -> Rows:
+        return self
 
     def persist(self) -> ArrayRows:
         if self.shape[0] * self.row_bytes > _settings.memory_budget() // 2:

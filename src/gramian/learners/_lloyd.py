@@ -368,7 +368,7 @@ def _pass(
 
         return block if way is None else sparing
 
-    fused = single and _arrays.runs_triton(factors.example())
+    fused = single and _fused_pass_serves(factors.example(), k)
     by_part, state = (factors.stored() if fused else factors).sum(
         prepare,
         weights,

@@ -276,9 +276,9 @@ class TestKMeans:
         rows = as_rows(np.random.default_rng(0).standard_normal((N, D)))  # no clusters: many passes
         approximation = clone(APPROXIMATIONS[name]).fit(rows)
         there = as_rows(spread(rows.data, 800))
-        looked, matmul = [], _arrays.tall_matmul
+        looked, matmul = [], _arrays.matmul
         monkeypatch.setattr(
-            _arrays, "tall_matmul", lambda z, right: looked.append(len(z)) or matmul(z, right)
+            _arrays, "matmul", lambda z, right: looked.append(len(z)) or matmul(z, right)
         )
         found = []
         for each in (rows, there):

@@ -108,24 +108,28 @@ class TestPasses:
     def test_tall_products(self, rng, shape):
         n, m, k = shape
         a, b = rng.standard_normal((n, m)), rng.standard_normal((m, k))
-        assert_allclose(_arrays.tall_matmul(a, b), a @ b, atol=1e-11)
-        assert_allclose(_arrays.tall_matmul(np.asfortranarray(a), b), a @ b, atol=1e-11)
-        assert _arrays.tall_matmul(a.astype(np.float32), b.astype(np.float32)).dtype == np.float32
+        assert_allclose(_arrays.matmul(a, b), a @ b, atol=1e-11)
+        assert_allclose(_arrays.matmul(np.asfortranarray(a), b), a @ b, atol=1e-11)
+        assert _arrays.matmul(a.astype(np.float32), b.astype(np.float32)).dtype == np.float32
 
+    @pytest.mark.parametrize("k", [6, 40])
     @pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
-    def test_sums_by_label(self, rng, library):
+    def test_sums_by_label(self, rng, library, k):
         xp = pytest.importorskip(library)
         x, w = rng.standard_normal((1300, 3)).astype(np.float32), rng.uniform(size=1300)
-        labels = rng.integers(0, 5, 1300)
-        expected, masses = np.zeros((6, 3)), np.zeros(6)
+        labels, before = rng.integers(0, k - 1, (2, 1300))
+        expected, masses = np.zeros((k, 3)), np.zeros(k)
         np.add.at(expected, labels, w[:, None] * x)
         np.add.at(masses, labels, w)
         given = [xp.asarray(a) for a in (x, labels, w)]
-        sums = _arrays.sum_by_label(*given, 6)
+        sums = _arrays.sum_by_label(*given, k)
         assert sums.dtype == xp.float64
         assert_allclose(_arrays.to_numpy(sums), expected, rtol=1e-12)
-        found = _arrays.mass_by_label(*given[1:], 6)
+        found = _arrays.mass_by_label(*given[1:], k)
         assert_allclose(_arrays.to_numpy(found), masses, rtol=1e-12)
+        np.subtract.at(expected, before, w[:, None] * x)
+        change = _arrays.sum_by_label(*given, k, xp.asarray(before))
+        assert_allclose(_arrays.to_numpy(change), expected, rtol=1e-9, atol=1e-12)
 
 
 class TestRestartsOnASample:

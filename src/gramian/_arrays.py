@@ -28,6 +28,7 @@ IN_SINGLE = ("float32", "float16", "uint8", "int8")  # dtypes that are computed 
 
 # Multiplications up to which OpenBLAS uses its kernels for small matrices, which pack nothing.
 SMALL_PRODUCT = 1_000_000
+NARROW = 96  # columns up to which that pays
 
 
 def issparse(x: Any) -> bool:
@@ -216,6 +217,8 @@ def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
             return product
         out[...] = product
         return out
+    if not is_foreign(a):
+        return _matmul_in_slabs(a, b, out)
     xp = namespace(a)
     if out is None:
         return xp.matmul(a, b)
@@ -225,17 +228,18 @@ def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
     return out
 
 
-def tall_matmul(a: Array, b: Array) -> Array:
-    """a @ b where a has many rows and b few columns.
+def _matmul_in_slabs(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """a @ b, for a narrow b by slabs of rows for whose products OpenBLAS has kernels of their own.
 
-    OpenBLAS copies such an a before it multiplies, which takes longer than the product itself; on
-    slabs small enough it does not, and is up to three times as fast.
+    It copies both sides of a larger product first: with ten columns of b that takes longer than to
+    multiply, with fifty half as long.
     """
-    slab = min(SMALL_PRODUCT // max(b.shape[0] * b.shape[1], 1), 256) // 32 * 32
-    if is_foreign(a) or not 0 < slab < a.shape[0] or not a.flags.c_contiguous:
-        return matmul(a, b)
-    out = np.empty((a.shape[0], b.shape[1]), dtype=np.result_type(a, b))
-    count = a.shape[0] // slab
+    slab = min(SMALL_PRODUCT // max(b.size, 1), 256) // 32 * 32
+    if b.shape[-1] > NARROW or not 0 < slab < len(a):
+        return np.matmul(a, b, out=out)
+    if out is None:
+        out = np.empty((len(a), b.shape[1]), dtype=np.result_type(a, b))
+    count = len(a) // slab
     whole = count * slab
     np.matmul(
         a[:whole].reshape(count, slab, a.shape[1]),
@@ -367,31 +371,51 @@ def concat_rows(parts: list[Array]) -> Array:
     return namespace(parts[0]).concat(parts, axis=0)
 
 
-def sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
-    """For each of k labels the weighted sum of its rows of x, in float64."""
-    if array_api_compat.is_torch_array(x):
-        return _torch_sum_by_label(x, labels, weights, k)
+def sum_by_label(
+    x: Array, labels: Array, weights: Array, k: int, before: Array | None = None
+) -> Array:
+    """For each of k labels the weighted sum of its rows of x, in float64.
+
+    Where labels ``before`` are given, less the sum of the rows that had it then.
+    """
     if is_foreign(x):
         xp = namespace(x)
-        members = astype(labels[:, None] == like(np.arange(k), labels), xp.float64)
-        return xp.matrix_transpose(members * weights[:, None]) @ astype(x, xp.float64)
-    total = np.zeros((k, x.shape[1]))
+        members = _members(labels, like(np.arange(k), labels), before)
+        members = astype(members, xp.float64) * weights[:, None]
+        if array_api_compat.is_torch_array(x):
+            return _torch_product(members, x)
+        return xp.matrix_transpose(members) @ astype(x, xp.float64)
+    total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
     for start in range(0, len(x), 512):  # their float64 copy stays in cache
         part = slice(start, start + 512)
-        steps = np.arange(len(x[part]) + 1)
-        members = scipy.sparse.csc_array(
-            (weights[part], labels[part], steps), shape=(k, len(steps) - 1)
-        )
-        total += members @ x[part]
+        own, old = labels[part], None if before is None else before[part]
+        if k <= 16 or k * len(own) <= 2000:  # else most of it would be 0
+            members = _members(own, numbers, old).astype(np.float64)
+            members *= weights[part, None]
+            total += members.T @ x[part].astype(np.float64, copy=False)
+            continue
+        steps = np.arange(len(own) + 1)
+        for sign, each in ((1.0, own), (-1.0, old)):
+            if each is not None:
+                entries = (sign * weights[part], each, steps)
+                total += scipy.sparse.csc_array(entries, shape=(k, len(own))) @ x[part]
     return total
 
 
-def _torch_sum_by_label(x: Array, labels: Array, weights: Array, k: int) -> Array:
-    """By slabs of rows: as one product, with few rows and columns, most of a GPU would idle."""
+def _members(labels: Array, numbers: Array, before: Array | None) -> Array:
+    """1 where a row has a label, less 1 where it had it before."""
+    members = labels[:, None] == numbers
+    if before is None:
+        return members
+    xp = namespace(labels)
+    return astype(members, xp.int8) - astype(before[:, None] == numbers, xp.int8)
+
+
+def _torch_product(members: Array, x: Array) -> Array:
+    """membersᵀ x by slabs of rows: as one product, of few columns, most of a GPU would idle."""
     import torch
 
-    members = (labels[:, None] == torch.arange(k, device=x.device)) * weights[:, None]
-    x, slab = x.double(), 1024
+    x, slab, k = x.double(), 1024, members.shape[1]
     whole = x.shape[0] // slab * slab
     parts = torch.bmm(
         members[:whole].reshape(-1, slab, k).transpose(1, 2),

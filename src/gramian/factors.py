@@ -339,7 +339,7 @@ class Factors:
 
         def prepare(columns: slice) -> Callable[..., Array]:
             own = _arrays.contiguous(W[columns, :])
-            return lambda z, out: _arrays.astype(_arrays.tall_matmul(z, own), xp.float64)
+            return lambda z, out: _arrays.astype(_arrays.matmul(z, own), xp.float64)
 
         return self.restore(self.map(prepare, width=W.shape[1], dtype=xp.float64))
 

@@ -14,7 +14,7 @@ from gramian.approximations.base import ApproximationWarning
 from gramian.gram import Gram
 from gramian.rows import Rows
 
-CLUSTERED_ROWS = 20_000  # k-means looks at this many rows at most, or a hundred for each block
+CLUSTERED_ROWS = 10_000  # k-means looks at this many rows at most, or a hundred for each block
 SPECTRAL_ROWS = 2_000  # spectral clustering at this many: it needs their whole matrix
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 
@@ -76,7 +76,8 @@ def nearest(rows: Rows, centres: Array) -> Array:
         if _arrays.issparse(x):
             products = _arrays.matmul(x, right) - sparse_halves
         else:
-            products = (x - shift) @ right - dense_halves
+            products = _arrays.matmul(x - shift, right)
+            products -= dense_halves
         return _arrays.astype(xp.argmax(products, axis=1), xp.int32)
 
     labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")

@@ -330,7 +330,7 @@ def _pass(
                 moved = _arrays.astype(moved, xp.float64)
                 return gain, masses, xp.concat((moved, xp.zeros_like(moved)))
             z = _arrays.astype(z, dtype)
-            products = _arrays.tall_matmul(z, mine)
+            products = _arrays.matmul(z, mine)
             products += offset
             gains, masses_of, told = [], [], []
             for i, old in enumerate(state[:count]):
@@ -417,9 +417,8 @@ def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> A
         return _arrays.like(np.zeros((k, z.shape[1])), z)
     if moved.shape[0] < z.shape[0]:
         z, w, old, new = (_arrays.take_rows(a, moved) for a in (z, w, old, new))
-    gain = _arrays.sum_by_label(z, new, w, k)
     # In the first pass no row comes from anywhere.
-    return gain if int(old[0]) < 0 else gain - _arrays.sum_by_label(z, old, w, k)
+    return _arrays.sum_by_label(z, new, w, k, None if int(old[0]) < 0 else old)
 
 
 def centre_of(sums: Array, masses: Array) -> Array:

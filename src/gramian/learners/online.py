@@ -225,8 +225,7 @@ class OnlineKernelKMeans(KernelCentres):
                 "Use a larger threshold, or max_clusters",
             )
             gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
-            gains += _arrays.sum_by_label(z, new, w, total)
-            gains -= _arrays.sum_by_label(z, labels[rows], w, total)
+            gains += _arrays.sum_by_label(z, new, w, total, labels[rows])
             labels[rows] = new
         xp, count = factors.xp, len(opened.centres)
         added = _arrays.like(gains, run.sums)

@@ -18,15 +18,16 @@ import distributed
 import numpy as np
 
 import gramian
-from benchmarks.harness import command_line, table
+from benchmarks.harness import command_line, interleaved, table
 from gramian._calls import packed
+from gramian._threads import one_blas_thread
 from gramian.dask_rows import CHUNK_BYTES
 from gramian.factors import Factors
 from gramian.learners import _lloyd
 from gramian.rows import Rows
 
 D, M, K = 16, 256, 10  # columns, landmarks, clusters
-ROWS, CHUNK = 1_000_000, 62_500
+ROWS, CHUNK = 1_000_000, 125_000
 PASSES = 5
 BUDGET = "6GB"
 
@@ -116,44 +117,52 @@ class Lloyd:
 # Against NumPy, and on two workers.
 
 
-class Times(NamedTuple):
-    """Seconds of a fit of k-means and of ridge."""
+def against_numpy(n: int, repeats: int = 5) -> None:
+    """Fits in turns: in this process, on one worker, on two."""
+    sides: dict[str, dict[str, Callable[[], Any]]] = {"k-means": {}, "ridge": {}}
 
-    kmeans: float
-    ridge: float
+    def add(side: str, X: Any, around: Callable[[], Any]) -> None:
+        def call(fit: Callable[[], Any]) -> Callable[[], None]:
+            def timed() -> None:
+                with around():
+                    fit()
 
+            return timed
 
-def fits(X: Any) -> Times:
-    y = X[:, 0]
-    return Times(seconds(lambda: clusters().fit(X)), seconds(lambda: ridge().fit(X, y)))
+        sides["k-means"][side] = call(lambda: clusters().fit(X))
+        sides["ridge"][side] = call(lambda: ridge().fit(X, X[:, 0]))
 
+    @contextmanager
+    def one_thread() -> Iterator[None]:
+        with gramian.config_context(n_threads=1, memory_budget=BUDGET), one_blas_thread():
+            yield
 
-def against_numpy(n: int) -> None:
-    X = lazy_rows(n).compute(scheduler="threads")
-    with gramian.config_context(n_threads=1, memory_budget=BUDGET):
-        plain = fits(X)
-    del X
-    lines: list[tuple[str, ...]] = [("NumPy, one thread", *two(plain, lambda t, i: f"{t:.2f}"))]
-    one = plain
-    for workers in (1, 2):
-        with cluster(workers):
-            data = lazy_rows(n).persist()
-            distributed.wait(data)
-            found = fits(data)
-        one = found if workers == 1 else one
-
-        def said(t: float, i: int, workers: int = workers, one: Times = one) -> str:
-            if workers == 1:
-                return f"{t:.2f} ({t / plain[i] - 1:+.0%})"
-            return f"{t:.2f} (efficiency {one[i] / workers / t:.0%})"
-
-        lines.append((f"dask, {workers} worker{'s' * (workers > 1)}", *two(found, said)))
-    print(f"{n:,} rows of {D} columns in float32, {M} landmarks.\n")
+    names = "NumPy, one thread", "dask, 1 worker", "dask, 2 workers"
+    with cluster(1) as one, cluster(2) as two:
+        add(names[0], lazy_rows(n).compute(scheduler="threads"), one_thread)
+        for name, client in zip(names[1:], (one, two), strict=True):
+            with client.as_current():
+                data = lazy_rows(n).persist()
+                distributed.wait(data)
+            add(name, data, client.as_current)
+        times = {what: interleaved(each, repeats) for what, each in sides.items()}
+    lines = []
+    for name in names:
+        cells = [name]
+        for each in times.values():
+            plain, single, own = each[names[0]].median, each[names[1]].median, each[name].median
+            said = {
+                names[0]: "",
+                names[1]: f" ({own / plain - 1:+.0%})",
+                names[2]: f" (efficiency {single / 2 / own:.0%})",
+            }
+            cells.append(f"{own:.2f}{said[name]}")
+        lines.append(tuple(cells))
+    print(
+        f"{n:,} rows of {D} columns in float32, {M} landmarks, chunks of {CHUNK:,} rows; medians "
+        f"of {repeats} fits in turns. In brackets: overhead against NumPy, and efficiency.\n"
+    )
     print(table(("", f"k-means, {K} clusters, {PASSES} passes (s)", "ridge (s)"), lines))
-
-
-def two(times: Times, said: Callable[[float, int], str]) -> tuple[str, str]:
-    return said(times.kmeans, 0), said(times.ridge, 1)
 
 
 # Bytes.
@@ -238,7 +247,7 @@ def task_seconds(client: distributed.Client, call: Callable[[], Any], name: str)
     spent = [
         each["stop"] - each["start"]
         for task in stream.data
-        if str(task["key"]).startswith(name)
+        if name in str(task["key"])
         for each in task["startstops"]
         if each["action"] == "compute"
     ]
@@ -302,10 +311,14 @@ def costs(cost: Cost) -> None:
         for workers in (8, 32, 128):
             parts = cost.of(n, workers)
             worst = max(parts, key=lambda name: parts[name])
-            cells = [f"{parts[name]:.2g}" for name in parts]
-            lines.append((f"{n:,}", workers, *cells, f"{sum(parts.values()):,.3g}", worst))
+            cells = [short(parts[name]) for name in parts]
+            lines.append((f"{n:,}", workers, *cells, short(sum(parts.values())), worst))
     names = cost.of(8, 8)
     print(table(("rows", "workers", *names, "all", "bottleneck"), lines))
+
+
+def short(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
 def main(full: bool) -> None:

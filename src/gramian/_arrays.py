@@ -50,6 +50,11 @@ def is_spread(x: Any) -> bool:
     return array_api_compat.is_dask_array(x)
 
 
+def constant_of(x: Array) -> float | None:
+    """The number that all entries of a spread array are known to be, if there is one."""
+    return getattr(x, "constant", None)
+
+
 def settled(x: Array) -> Array:
     """x, computed where it lives if it is lazy, so that it is not computed again."""
     return x.persist() if is_spread(x) else x
@@ -340,6 +345,8 @@ def span(x: Any, start: int, stop: int) -> Any:
 def take_rows(x: Array, indices: np.ndarray) -> Array:
     if not is_foreign(x):
         return x[indices]
+    if constant_of(x) is not None:
+        return np.full(len(indices), constant_of(x))
     if is_spread(x):  # piece by piece only where the numbers are in order
         different, where = np.unique(indices, return_inverse=True)
         return to_numpy(x[different])[where]

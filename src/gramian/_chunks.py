@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +20,8 @@ from gramian.rows import ArrayRows, Rows
 if TYPE_CHECKING:
     from gramian._calls import Call
 
+KEPT_BYTES = 64 * 1024**2  # of freed memory, that a worker may keep
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 SPILLING = 0.6  # of a worker's memory: beyond, dask writes to disk
 
 
@@ -39,6 +44,7 @@ class Constant:
 @contextmanager
 def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
     """dask runs tasks side by side: each has one thread of gramian's and one of BLAS."""
+    keep_freed_memory()
     settings: dict[str, Any] = {"n_threads": 1, "progress": False}
     if reading.budget is not None:
         settings["memory_budget"] = reading.budget
@@ -53,6 +59,22 @@ def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
 _one_at_a_time = threading.RLock()
 
 
+@cache
+def keep_freed_memory() -> None:
+    """Let malloc use freed blocks again, in a process in which dask forbids that.
+
+    It has workers give back freed memory at once. What blocks of a few megabytes are computed in
+    would be mapped, and filled with zeros, again and again: half of the time of a pass. Chunks are
+    larger, and are given back as before.
+    """
+    if int(os.environ.get("MALLOC_TRIM_THRESHOLD_") or KEPT_BYTES) >= KEPT_BYTES:
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
+    if mallopt is not None:
+        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 4)
+
+
 def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
     """A chunk as rows, checked."""
     if not reading.checked and not _arrays.all_finite(chunk):
@@ -64,9 +86,15 @@ def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
     return ArrayRows(_on_device(reading, chunk))
 
 
+def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
+    """Aligned arrays of a chunk: made here, or one of the results of an earlier task."""
+    return [
+        np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
+        for slot, x in zip(slots, aligned, strict=True)
+    ]
+
+
 def _on_device(reading: Reading, x: Any) -> Any:
-    if isinstance(x, Constant):
-        x = np.full(x.length, x.value)
     if reading.device is None or not isinstance(x, np.ndarray):
         return x
     import torch
@@ -75,26 +103,29 @@ def _on_device(reading: Reading, x: Any) -> Any:
 
 
 def map_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any,
-    *aligned: Any,
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, chunk: Any, *aligned: Any,
 ) -> np.ndarray:  # fmt: skip
     function = call.function(arrays, reading.device)
     with _alone(reading, serial):
-        result = function(_read(reading, first, chunk), *(_on_device(reading, a) for a in aligned))
-        return _arrays.to_numpy(result)
+        parts = (_on_device(reading, a) for a in _parts(slots, aligned))
+        return _arrays.to_numpy(function(_read(reading, first, chunk), *parts))
 
 
 def sum_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, written: int,
-    chunk: Any, *aligned: Any,
-) -> list[Any]:  # fmt: skip
-    function, kept = call.function(arrays, reading.device), len(aligned) - written
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, written: int, chunk: Any, *aligned: Any,
+) -> Any:  # fmt: skip
+    """The sum over the chunk; in a list, with parts that were written into as they are then."""
+    function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
+    kept = len(parts) - written
     # What other tasks may see is never written into.
-    state = [_on_device(reading, np.array(a)) for a in aligned[kept:]]
+    state = [_on_device(reading, np.array(a)) for a in parts[kept:]]
     with _alone(reading, serial):
-        others = [_on_device(reading, a) for a in aligned[:kept]]
+        others = [_on_device(reading, a) for a in parts[:kept]]
         total = function(_read(reading, first, chunk), *others, *state)
-        return [nested(_arrays.to_numpy, total), *map(_arrays.to_numpy, state)]
+        total = nested(_arrays.to_numpy, total)
+        return [total, *map(_arrays.to_numpy, state)] if written else total
 
 
 def part_chunk(

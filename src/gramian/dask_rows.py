@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from operator import getitem
+from operator import getitem, itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ try:
     import dask.array as da
     from dask.base import DaskMethodsMixin, get_scheduler
     from dask.delayed import Delayed, delayed
-    from dask.highlevelgraph import HighLevelGraph
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
     from gramian._calls import Call, Large, packed
 except ImportError as error:
@@ -42,9 +42,6 @@ CHUNK_BYTES = 128 * 1024**2  # of a result of map: chunks of narrow rows may be 
 GATHERED_BYTES = 64 * 1024**2  # chosen rows up to here are worked on in this process
 PATIENCE = "10s"  # until a scheduler must have answered
 FAN_IN = 8  # sums that are added by one task
-
-# The number that arrays of these names hold: tasks make it anew, as dask would make it anywhere.
-_constants: dict[str, float] = {}
 
 
 class DaskRows(Rows):
@@ -128,10 +125,7 @@ class DaskRows(Rows):
     @cached_property
     def _pieces(self) -> list[tuple[Delayed, int]]:
         """Each chunk, and the number of its first row."""
-        starts = accumulate((0, *self._lengths[:-1]))
-        return list(
-            zip(self.data.to_delayed(optimize_graph=False).ravel().tolist(), starts, strict=True)
-        )
+        return list(zip(_chunks_of(self.data), accumulate((0, *self._lengths[:-1])), strict=True))
 
     @property
     def _reading(self) -> _chunks.Reading:
@@ -196,9 +190,10 @@ class DaskRows(Rows):
         assert host is not None
         rows = self._finer((1 if width is None else width) * host.itemsize)
         (call, arrays), reading = rows._send(operation), rows._reading
+        slots, together = rows._parts(aligned)
         pieces = [
-            _Task(_chunks.map_chunk, call, arrays, reading, serial, first, chunk, *parts)
-            for (chunk, first), parts in zip(rows._pieces, rows._parts(aligned), strict=True)
+            _Task(_chunks.map_chunk, call, arrays, reading, serial, slots, first, chunk, *parts)
+            for (chunk, first), parts in zip(rows._pieces, together, strict=True)
         ]
         return _joined(pieces, rows._lengths, () if width is None else (width,), host)
 
@@ -215,26 +210,21 @@ class DaskRows(Rows):
         """
         state = None if state is None else [self.align(array) for array in state]
         (call, arrays), reading, count = self._send(operation), self._reading, len(state or ())
-        together = self._parts((*aligned, *(state or ())))
-        results = [
-            _Task(
-                _chunks.sum_chunk, call, arrays, reading, serial, first, count, chunk, *parts
-            ).made()
+        slots, together = self._parts((*aligned, *(state or ())))
+        options = arrays, reading, serial, slots
+        tasks = [
+            _Task(_chunks.sum_chunk, call, *options, first, count, chunk, *parts)
             for (chunk, first), parts in zip(self._pieces, together, strict=True)
         ]
-        written = [
-            _joined(
-                [_Task(getitem, result, 1 + i) for result in results],
-                self._lengths,
-                array.shape[1:],
-                array.dtype,
-            )
-            for i, array in enumerate(state or ())
-        ]
-        totals = [_Task(getitem, result, 0).made() for result in results]
-        total, *written = _persisted(_tree(totals, self._places()), *written)
+        places = self._places()
+        results = _joined(tasks, self._lengths, (), object, places)
+        if state is None:
+            return _chunks.nested(self._local, _computed(_tree(_chunks_of(results), places)))
+        # Sums may travel, what was written not: it is taken out when it is needed.
+        totals = [_Task(getitem, result, 0).made() for result in _chunks_of(results)]
+        total, held = _persisted(_tree(totals, places), results)
         result = _chunks.nested(self._local, _computed(total))
-        return result if state is None else (result, written)
+        return result, [_one_of(held, 1 + i, array) for i, array in enumerate(state)]
 
     def by_parts(self, operation: Callable[[Rows, int], Any], *, serial: bool = False) -> list[Any]:
         (call, arrays), reading = self._send(operation), self._reading
@@ -276,7 +266,7 @@ class DaskRows(Rows):
         return self._derived(self._of_blocks(pieces, lengths))
 
     def split(self, labels: Array, count: int) -> list[Rows]:
-        parts = [own for (own,) in self._parts((labels,))]
+        parts = _chunks_of(self.align(labels))
         counts = _computed([_Task(_chunks.counts, own, count).made() for own in parts])
         members: list[Rows] = []
         for label in range(count):
@@ -340,9 +330,7 @@ class DaskRows(Rows):
         return values if host is None or values.dtype == host else values.astype(host)
 
     def constant(self, value: float) -> Array:
-        array = da.full(self.shape[0], value, chunks=(self._lengths,), dtype=np.float64)
-        _constants[array.name] = value
-        return array
+        return _constant(value, self._lengths)
 
     def room(self) -> int:
         client = _client()
@@ -359,22 +347,22 @@ class DaskRows(Rows):
 
     # Inside.
 
-    def _parts(self, aligned: Sequence[Any]) -> Iterator[list[Any]]:
-        """For each chunk, its parts of the aligned arrays."""
+    def _parts(self, aligned: Sequence[Any]) -> tuple[list[int | None], Iterator[tuple[Any, ...]]]:
+        """For each chunk its parts of the aligned arrays; which of a task's results these are."""
         columns: list[Any] = []
+        slots: list[int | None] = []
         for array in aligned:
             if isinstance(array, range):
                 edges = [0, *accumulate(self._lengths)]
                 columns.append([array[a:b] for a, b in pairwise(edges)])
+                slots.append(None)
                 continue
             array = self.align(array)
-            if array.name in _constants:
-                value = _constants[array.name]
-                columns.append([_chunks.Constant(value, length) for length in self._lengths])
-            else:
-                columns.append(array.to_delayed(optimize_graph=False).ravel().tolist())
-        for i in range(len(self._lengths)):
-            yield [column[i] for column in columns]
+            short = isinstance(array, _Short)
+            columns.append(array.pieces if short else _chunks_of(array))
+            slots.append(array.slot if short else None)
+        none: list[tuple[Any, ...]] = [()] * len(self._lengths)
+        return slots, zip(*columns, strict=True) if columns else iter(none)
 
     def _within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, int, np.ndarray]]:
         """The chunks that hold some of these ascending numbers, and which of their rows."""
@@ -474,12 +462,54 @@ class _Task:
     """A call that is to be made by dask, as it is, or as the chunk of an array."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.name = function.__name__
         self._function = delayed(function, pure=False, traverse=False)
         self._arguments = arguments
 
     def made(self, key: Any = None) -> Delayed:
         named = {} if key is None else {"dask_key_name": key}
         return self._function(*self._arguments, **named)
+
+
+class _Short(da.Array):
+    """An array that tasks get in short: as what they can take it out of, or make it of, themselves.
+
+    Else dask would make a task for each of its chunks, anywhere, and send what that gives. Whatever
+    is computed of it is an array of dask's like any other.
+    """
+
+    pieces: list[Any]
+    slot: int | None = None  # which of the results that each piece is
+    constant: float | None = None  # what all entries are
+
+    @classmethod
+    def of(cls, array: Any, pieces: list[Any], **known: Any) -> _Short:
+        self = cls(array.dask, array.name, array.chunks, meta=array._meta)
+        self.pieces = pieces
+        vars(self).update(known)
+        return self
+
+
+def _constant(value: float, lengths: Sequence[int]) -> _Short:
+    """The same number for each row."""
+    array = da.full(sum(lengths), value, chunks=(tuple(lengths),), dtype=np.float64)
+    pieces = [_chunks.Constant(value, length) for length in lengths]
+    return _Short.of(array, pieces, constant=value)
+
+
+def _one_of(results: Any, slot: int, like: Any) -> _Short:
+    """One of the arrays that tasks gave beside their sums."""
+    array = results.map_blocks(
+        itemgetter(slot),
+        new_axis=list(range(1, like.ndim)) or None,
+        chunks=like.chunks,
+        meta=np.empty((0,) * like.ndim, like.dtype),
+    )
+    return _Short.of(array, _chunks_of(results), slot=slot)
+
+
+def _chunks_of(array: Any) -> list[Delayed]:
+    return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
 def _tree(totals: list[Any], places: list[str]) -> Any:
@@ -497,9 +527,16 @@ def _added_up(totals: list[Any]) -> Any:
     return totals[0]
 
 
-def _joined(tasks: list[_Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: Any) -> Any:
-    """Tasks as the chunks of one array, in one layer of its graph."""
-    name, zeros = f"gramian-{uuid.uuid4().hex}", (0,) * len(ending)
+def _joined(
+    tasks: list[_Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: Any,
+    places: Sequence[str] = (),
+) -> Any:  # fmt: skip
+    """Tasks as the chunks of one array, in one layer of its graph.
+
+    They run at the ``places``, where all are known, while these exist: a worker that has a copy of
+    a chunk would else take turns with another, and what tasks write into travel with them.
+    """
+    name, zeros = f"{tasks[0].name}-{uuid.uuid4().hex}", (0,) * len(ending)
     own: dict[Any, Any] = {}
     layers: dict[Any, Any] = {}
     needs: dict[Any, set] = {name: set()}
@@ -513,7 +550,11 @@ def _joined(tasks: list[_Task], lengths: Sequence[int], ending: tuple[int, ...],
                 layers[layer], needs[layer] = content, graph.dependencies[layer]
     chunks = (tuple(lengths), *((size,) for size in ending))
     meta = np.empty((0,) * (1 + len(ending)), dtype)
-    return da.Array(HighLevelGraph({name: own, **layers}, needs), name, chunks, meta=meta)
+    layer = MaterializedLayer(own)
+    if places and all(places):
+        at = {"workers": lambda key: [places[key[1]]], "allow_other_workers": True}
+        layer = MaterializedLayer(own, annotations=at)
+    return da.Array(HighLevelGraph({name: layer, **layers}, needs), name, chunks, meta=meta)
 
 
 def _is_counting(where: np.ndarray, n: int) -> bool:

@@ -151,6 +151,8 @@ def _full(weights: Array | None, rows: Rows) -> Array:
 
 def with_weight(weights: Array) -> np.ndarray | None:
     """The numbers of the rows that count; None where all do."""
+    if _arrays.constant_of(weights):
+        return None
     if bool(_arrays.namespace(weights).all(weights > 0)):
         return None
     return np.flatnonzero(_arrays.to_numpy(weights))

@@ -36,6 +36,13 @@ def _sample_size(k: int) -> int:
     return 2000 + 400 * k
 
 
+class _Sample(NamedTuple):
+    """Some rows: their factors, None where they are all rows, and their weights."""
+
+    factors: Factors | None
+    weights: np.ndarray
+
+
 class _Start(NamedTuple):
     """First centres, one set for each restart that goes on, and rows for empty clusters."""
 
@@ -246,7 +253,8 @@ class KernelKMeans(KernelCentres):
             rng = generator(self.random_state)
             factors, rows, weights = self._first_batch(X, rng, sample_weight, y)
             self._check_enough(rows)
-            start = self._start(factors, rows, weights, rng, single=True)
+            sample = self._sample(factors, weights, rng, single=True)
+            start = self._start(sample, factors, rows, rng)
             centres, counts = start.centres[0], rows.xp.zeros_like(start.masses)
             self.n_iter_ = 0
         centres, counts, run = update(centres, counts, factors, weights)
@@ -307,16 +315,20 @@ class KernelKMeans(KernelCentres):
     ) -> Run:
         stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
         if self.batch_size is None:
+            # Where other processes make the features, the sample comes here before they are busy.
+            early = self._sample(factors, weights, rng) if factors.spread else None
             room = self._room(self._beside(factors))
             factors = factors.persist(room, partly=True, half=self.half_precision)
-            start = self._start(factors, rows, weights, rng)
+            sample = early or self._sample(factors, weights, rng)
+            start = self._start(sample, factors, rows, rng)
             centres, kept = start.centres, factors.kept()
             if kept is not None and len(centres) == 1:  # passes over these cost far less
                 some, numbers = kept
                 own = _arrays.take_rows(weights, numbers)
                 centres = [best_of(on_factors(some, own, centres, start.sample, **stop)).means]
             return best_of(on_factors(factors, weights, centres, start.sample, **stop))
-        start = self._start(factors, rows, weights, rng, single=True)
+        sample = self._sample(factors, weights, rng, single=True)
+        start = self._start(sample, factors, rows, rng)
         approximation = self.approximation_
         assert approximation is not None
         centres, history = on_batches(
@@ -332,31 +344,33 @@ class KernelKMeans(KernelCentres):
         run.history = history + run.history
         return run
 
-    def _start(
-        self,
-        factors: Factors,
-        rows: Rows,
-        weights: Array,
-        rng: np.random.Generator,
-        single: bool = False,
-    ) -> _Start:
-        """Where passes over all rows begin: for large data, or ``single``, from one set of centres.
+    def _sample(
+        self, factors: Factors, weights: Array, rng: np.random.Generator, single: bool = False
+    ) -> _Sample:
+        """Some of the rows that count; all rows where these are few, and not ``single``."""
+        n, counted = factors.shape[0], with_weight(weights)
+        most = n if counted is None else len(counted)
+        size = min(most, _sample_size(int(self.n_clusters)))
+        chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+        own = np.asarray(_arrays.to_numpy(_arrays.take_rows(weights, chosen)))
+        whole = size == n and not single
+        return _Sample(None if whole else factors.take(chosen), own)
 
-        Those are the best of the restarts, each run to its end on a sample of the rows that count.
+    def _start(
+        self, drawn_rows: _Sample, factors: Factors, rows: Rows, rng: np.random.Generator
+    ) -> _Start:
+        """Where passes over all rows begin: for large data, from one set of centres.
+
+        Those are the best of the restarts, each run to its end on the sample.
         """
         k, n = int(self.n_clusters), rows.shape[0]
-        counted = with_weight(weights)
-        most = n if counted is None else len(counted)
-        size = min(most, _sample_size(k))
-        chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
-        whole = size == n and not single
-        sample = factors if whole else factors.take(chosen)
+        whole, own = drawn_rows.factors is None, drawn_rows.weights
+        sample, size = drawn_rows.factors or factors, len(own)
         nothing = _arrays.like(np.zeros(k), factors.example(), rows.xp.float64)
         if not isinstance(self.init, str):
             assert self.approximation_ is not None
             given = given_features(self.init, k, rows, self.approximation_)
             return _Start([given], nothing, sample)
-        own = np.asarray(_arrays.to_numpy(_arrays.take_rows(weights, chosen)))
         init, starts = self.init, self._restarts()
         if not whole:  # more, while a pass over the sample stays far below one over all rows
             starts = max(starts, min(4 * starts, n // (4 * size)))

@@ -101,7 +101,8 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, str):
         if landmarks == "auto":
             vectors = not isinstance(gram.kernel, Precomputed) and not gram.rows.are_objects
-            sparse = _arrays.issparse(gram.rows.take([0]))
+            # What other processes hold is dense; to look at it would take a message.
+            sparse = not gram.rows.spread and _arrays.issparse(gram.rows.take([0]))
             if vectors and not sparse:
                 return KMeansCentres()
             factor = RPCholesky().select_bytes(gram.rows, m)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import gramian
 
 ROOT = Path(__file__).parents[1]
@@ -75,11 +77,13 @@ def test_imports_point_down_only():
 def test_all_is_what_is_exported():
     public = {
         name
-        for name, value in vars(gramian).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+        for name in dir(gramian)
+        if not name.startswith("_") and not inspect.ismodule(getattr(gramian, name))
     }
     assert set(gramian.__all__) == public
     assert sorted(gramian.__all__) == sorted(set(gramian.__all__))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = gramian.nothing
 
 
 def test_every_export_has_a_runnable_example():

@@ -1,5 +1,7 @@
 """gramian: kernel methods without the n-by-n matrix."""
 
+import typing
+
 from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
 from gramian.approximations import (
     BKA,
@@ -14,7 +16,6 @@ from gramian.approximations import (
     RandomMaclaurin,
     TensorSketch,
 )
-from gramian.comparison import Comparison, compare
 from gramian.core import BlockCore
 from gramian.error import ErrorEstimate, relative_error
 from gramian.factors import Factors
@@ -76,6 +77,9 @@ from gramian.samplers import (
     as_sampler,
     sampler_names,
 )
+
+if typing.TYPE_CHECKING:
+    from gramian.comparison import Comparison, compare
 
 __version__ = "0.1.0.dev0"
 
@@ -160,3 +164,15 @@ __all__ = [
     "save",
     "set_config",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in ("Comparison", "compare"):  # with the charts of the report: imported when asked for
+        from gramian import comparison
+
+        return getattr(comparison, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -181,6 +181,8 @@ def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array
 @one_blas_thread()
 def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> Array:
     """K(rows, rows) @ V in float64, without K; each tile is used for both of its places."""
+    if kernel.is_matrix:
+        return _stored_product(rows, V)
     xp = rows.xp
     points = kernel.points(rows)
     fused = fused_kernel(kernel, points, V.shape[1])
@@ -218,6 +220,24 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
             label="kernel product",
         )
     return out
+
+
+def _stored_product(K: Rows, V: Array) -> Array:
+    """K @ V in float64, of a matrix that is there: it is read from memory once, and not copied."""
+    V = _arrays.contiguous(_arrays.astype(V, K.dtype))
+    spans = even_spans(0, K.shape[1], tile_columns(V))
+
+    def part(x: Array, out: Array) -> Array:
+        if _arrays.issparse(x):
+            return _arrays.matmul(x, V)
+        out[...] = 0
+        for start, stop in spans:
+            out += _arrays.matmul(x[:, start:stop], V[start:stop, :])
+        return out
+
+    width = V.shape[1]
+    size = 2 * width * _arrays.itemsize(K.dtype)
+    return K.map(part, width=width, dtype=K.xp.float64, row_bytes=size, label="kernel product")
 
 
 _own = threading.local()

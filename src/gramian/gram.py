@@ -138,6 +138,18 @@ class Gram:
             out = _tiles.product(self.kernel, self.rows, self.points, V)
         return _arrays.astype(out, dtype)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the whole matrix is in memory."""
+        return isinstance(self.kernel, Precomputed) and type(self.rows) is ArrayRows
+
+    def matmul_of(self, numbers: np.ndarray, V: Array) -> Array:
+        """K[:, numbers] @ V in float64, of a symmetric matrix that is kept."""
+        assert self.symmetric and self.is_kept
+        xp = self.rows.xp
+        columns = xp.matrix_transpose(_arrays.dense(self.rows.take(numbers)))
+        return _arrays.astype(columns @ _arrays.astype(V, self.dtype), xp.float64)
+
     def dense(self) -> Array:
         """The whole matrix; an error if it exceeds the memory budget."""
         if self.symmetric and self.rows.spread:

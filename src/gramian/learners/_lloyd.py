@@ -24,9 +24,10 @@ class Run:
     """One restart.
 
     ``learned`` is what a new row's kernel values (exact) or features are multiplied with to give
-    its products with the centres, ``norms`` the centres' squared norms. On factors, ``centres`` are
-    those that the labels refer to, ``sums`` and ``masses`` those of each cluster's rows of Z, and
-    ``means`` the centres of the next pass.
+    its products with the centres, ``norms`` the centres' squared norms. On the exact matrix,
+    ``members`` are the weights of each cluster's rows, and ``sums`` K times these. On factors,
+    ``centres`` are those that the labels refer to, ``sums`` and ``masses`` those of each cluster's
+    rows of Z, and ``means`` the centres of the next pass.
     """
 
     labels: Array
@@ -35,6 +36,7 @@ class Run:
     learned: Array = None
     norms: Array = None
     sums: Array = None
+    members: Array = None
     masses: Array = None  # of each cluster's rows
     trace: float = 0.0  # of the weighted rows: rounding in the objective is relative to it
     history: list[float] = field(default_factory=list)
@@ -78,10 +80,15 @@ def on_matrix(
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            V = _means([run.labels for run in going], weights, k)
-            KV = _arrays.astype(gram.matmul(V), xp.float64)
+            members = [_members(run.labels, weights, k) for run in going]
+            _add_up(gram, going, members)
+            M = xp.concat(members, axis=1)
+            mass = xp.sum(M, axis=0)
+            V = M / xp.where(mass > 0, mass, xp.ones_like(mass))
+            KV = xp.concat([run.sums for run in going], axis=1)
+            KV = KV / xp.where(mass > 0, mass, xp.ones_like(mass))
             norms = xp.sum(V * KV, axis=0)
-            norms = xp.where(xp.sum(V, axis=0) == 0, xp.full_like(norms, xp.inf), norms)
+            norms = xp.where(mass == 0, xp.full_like(norms, xp.inf), norms)
             for i, run in enumerate(going):
                 own = slice(i * k, (i + 1) * k)
                 squared = norms[own] - 2.0 * KV[:, own]
@@ -98,14 +105,33 @@ def on_matrix(
     return runs
 
 
-def _means(labels: list[Array], weights: Array, k: int) -> Array:
-    """For each restart, the n × k matrix whose columns weigh the rows into the clusters' means."""
+def _members(labels: Array, weights: Array, k: int) -> Array:
+    """The n × k matrix whose columns have the weights of each cluster's rows."""
     xp = _arrays.namespace(weights)
     numbers = _arrays.like(np.arange(k), weights)
-    members = [_arrays.astype(each[:, None] == numbers, xp.float64) for each in labels]
-    V = xp.concat(members, axis=1) * weights[:, None]
-    mass = xp.sum(V, axis=0)
-    return V / xp.where(mass > 0, mass, xp.ones_like(mass))
+    return _arrays.astype(labels[:, None] == numbers, xp.float64) * weights[:, None]
+
+
+def _add_up(gram: Gram, runs: list[Run], members: list[Array]) -> None:
+    """Bring the runs' ``sums``, K times their ``members``, up to date.
+
+    Of a matrix that is kept, the columns of the rows that moved say how they change.
+    """
+    xp, k = gram.rows.xp, members[0].shape[1]
+    if runs[0].sums is not None and gram.is_kept:
+        change = xp.concat(
+            [now - run.members for run, now in zip(runs, members, strict=True)], axis=1
+        )
+        moved = np.flatnonzero(_arrays.to_numpy(xp.any(change != 0, axis=1)))
+        if 4 * len(moved) < change.shape[0]:
+            gain = gram.matmul_of(moved, _arrays.take_rows(change, moved))
+            for i, run in enumerate(runs):
+                run.sums = run.sums + gain[:, i * k : (i + 1) * k]
+                run.members = members[i]
+            return
+    sums = _arrays.astype(gram.matmul(xp.concat(members, axis=1)), xp.float64)
+    for i, run in enumerate(runs):
+        run.sums, run.members = sums[:, i * k : (i + 1) * k], members[i]
 
 
 def _refill(

@@ -86,7 +86,8 @@ class DeviceRows(BlockRows):
     @property
     def kept_bytes(self) -> int:
         """What is on the device: nothing where each walk moves the rows there."""
-        return self.rows.data.nbytes if _arrays.is_foreign(self.rows.example()) else 0  # type: ignore[attr-defined]
+        there = isinstance(self.rows, ArrayRows) and _arrays.is_foreign(self.rows.data)
+        return self.rows.data.nbytes if there else 0  # type: ignore[attr-defined]
 
     def map(
         self,

@@ -59,6 +59,12 @@ class Gram:
             if columns is None
             else self.kernel.read(columns, name="columns", objects=self.rows.are_objects)
         )
+        given, own = self.rows.shape[1], self.points.shape[1]
+        if not self.kernel.is_matrix and given != own:
+            raise ValueError(
+                f"The rows and the columns of a kernel matrix stand for rows of the same kind; got "
+                f"{given} numbers in each of the former and {own} in each of the latter."
+            )
         self.shape = (self.rows.shape[0], self.points.shape[0])
         self.dtype = _tiles.common_dtype(self.rows, self.points)
         self.evaluations = 0

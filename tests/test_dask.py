@@ -681,6 +681,15 @@ def test_tensors_on_the_workers(scheduler):
     assert_allclose(clone(pca).fit_transform(rows), clone(pca).fit_transform(X), atol=1e-6)
 
 
+def test_a_device_is_for_rows_of_one_process(monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed")
+    model = KernelKMeans(4, kernel=clone(APPROXIMATIONS["nystroem"]), random_state=0)
+    monkeypatch.setattr("gramian._settings.device", lambda: "cpu")
+    assert isinstance(model.fit(spread(X)).labels_, da.Array)
+    with pytest.raises(ValueError, match="was fitted on cpu, from rows of one process"):
+        model.fit(X).predict(spread(X))
+
+
 def test_other_kernels_reach_the_workers(client):
     model = KernelPCA(2, kernel=Nystroem(Laplacian(0.1) + 0.5 * RBF("median"), 20, random_state=0))
     assert_allclose(clone(model).fit(spread(X)).transform(X), clone(model).fit(X).transform(X))

@@ -385,3 +385,9 @@ class TestHalfPrecision:
         model = KernelKMeans(2, kernel=Nystroem("linear", 3), half_precision=True)
         with pytest.raises(ValueError, match="half_precision=False"):
             model.fit(1000 * X)
+
+    def test_libraries_without_it(self, rng):
+        xp = pytest.importorskip("array_api_strict")
+        model = KernelKMeans(2, kernel=Nystroem(RBF(0.1), 9), half_precision=True)
+        with pytest.raises(ValueError, match="array_api_strict has no half precision"):
+            model.fit(xp.asarray(rng.normal(size=(90, 3))))

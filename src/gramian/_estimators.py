@@ -119,8 +119,13 @@ class KernelEstimator(KernelParameter):
             device = self.kernel._device
         else:
             device = _settings.device()
-        if rows.are_objects or _arrays.is_foreign(rows.example()):
-            device = None
+        if rows.spread and not reset and device is not None:
+            raise ValueError(
+                f"This {type(self).__name__} was fitted on {device}, from rows of one process: "
+                "dask's do not go there. Give it NumPy arrays, chunk by chunk, or tensors."
+            )
+        if rows.spread or rows.are_objects or _arrays.is_foreign(rows.example()):
+            device = None  # they are computed with where they are
         if reset:
             self._device = device
         if device is None:

@@ -669,6 +669,11 @@ class FeatureRows(Rows):
 def held(rows: Rows, *, half: bool = False) -> Rows:
     """Rows kept where they are, in their working dtype or in half precision."""
     if half:
+        if not hasattr(rows.xp, "float16"):
+            raise ValueError(
+                f"half_precision=True needs NumPy's arrays or torch's tensors; {rows.xp.__name__} "
+                "has no half precision."
+            )
         values = rows.map(for_half, width=rows.shape[1], dtype=rows.xp.float16, label="features")
         return rows.keep(values) if rows.spread else HalfRows(values, rows.dtype)
     return rows.persist() if isinstance(rows, ArrayRows) else rows.keep(rows.values())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -17,7 +20,7 @@ from gramian._threads import one_blas_thread
 from gramian.device_rows import DeviceRows
 from gramian.factors import Factors
 from gramian.gram import Gram
-from gramian.kernels import Kernel, as_kernel
+from gramian.kernels import Kernel, KernelWarning, as_kernel
 from gramian.memory import Amounts
 from gramian.rows import FeatureRows, Rows
 
@@ -26,6 +29,22 @@ __all__ = ["Approximation", "ApproximationWarning"]
 
 class ApproximationWarning(UserWarning):
     """An approximation that is not what was asked for."""
+
+
+@contextmanager
+def warnings_as_notes(notes: list[str]) -> Iterator[None]:
+    """Collect what approximations warn of as notes, and pass over what their kernels do.
+
+    Other warnings are given when the block ends.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        if issubclass(each.category, ApproximationWarning):
+            notes.append(str(each.message))
+        elif not issubclass(each.category, KernelWarning):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 class Plan(NamedTuple):

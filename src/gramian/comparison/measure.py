@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from numbers import Integral
@@ -21,7 +19,8 @@ from gramian import _arrays, _settings
 from gramian._checks import positive_integer
 from gramian._estimators import generator
 from gramian._progress import progress
-from gramian.approximations import Approximation, ApproximationWarning, Exact, Nystroem
+from gramian.approximations import Approximation, Exact, Nystroem
+from gramian.approximations.base import warnings_as_notes
 from gramian.comparison import catalogue, data
 from gramian.comparison.catalogue import Method
 from gramian.comparison.data import Sample
@@ -30,7 +29,7 @@ from gramian.comparison.structure import fixed, look
 from gramian.comparison.tasks import Task, task_for
 from gramian.error import ErrorEstimate, relative_error
 from gramian.gram import Gram
-from gramian.kernels import Kernel, KernelWarning, as_kernel
+from gramian.kernels import Kernel, as_kernel
 from gramian.kernels._gamma import GammaKernel
 
 __all__ = ["compare"]
@@ -121,7 +120,7 @@ def compare(
     results, failures = bench.run(methods, counts, callback)
     facts = data.facts(X, rows, sample)
     probe_size = max(1, min(PROBE_SIZE, sample.rows.shape[0] // 4))
-    with _quiet([]):
+    with warnings_as_notes([]):
         structure = look(
             exact_kernel, sample.rows, first, lambda k: bench.probe(k, probe_size), probe_size
         )
@@ -224,7 +223,7 @@ class _Bench:
         """All repeats of one approximation at one size."""
         notes: list[str] = []
         errors, seconds, scores, factors = [], [], [], None
-        with _quiet(notes):
+        with warnings_as_notes(notes):
             for seed in self.seeds:
                 model = method.sized(self.kernel, size, seed)
                 start = perf_counter()
@@ -265,7 +264,7 @@ class _Bench:
         start = perf_counter()
         gram.dense()
         seconds = perf_counter() - start
-        with _quiet([]):
+        with warnings_as_notes([]):
             score = None if self.task is None else self.task.exact_score(Exact(self.kernel))
         return Measurement(
             name=EXACT,
@@ -301,19 +300,3 @@ def _reason(error: Exception) -> str:
     said = str(error).strip() or type(error).__name__
     expected = isinstance(error, ValueError | TypeError | _settings.MemoryBudgetError)
     return said if expected else f"{type(error).__name__}: {said}"
-
-
-@contextmanager
-def _quiet(notes: list[str]) -> Iterator[None]:
-    """Collect what approximations warn of as notes; the kernel has had its say before.
-
-    Other warnings are given when the block ends.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for each in caught:
-        if issubclass(each.category, ApproximationWarning):
-            notes.append(str(each.message))
-        elif not issubclass(each.category, KernelWarning):
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import date
 from difflib import get_close_matches
 from time import perf_counter
@@ -13,13 +11,12 @@ from typing import Any
 from gramian._checks import positive_integer
 from gramian._progress import progress
 from gramian._threads import one_blas_thread
-from gramian.approximations.base import ApproximationWarning
+from gramian.approximations.base import warnings_as_notes
 from gramian.experiments.base import Experiment, Settings, Unit
 from gramian.experiments.catalogue import EXPERIMENTS
 from gramian.experiments.outcomes import Outcome, Reproduction
 from gramian.experiments.results import Results
 from gramian.experiments.store import Measured, Store
-from gramian.kernels import KernelWarning
 
 
 def find(names: Iterable[str] = ("all",)) -> list[Experiment]:
@@ -129,22 +126,9 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
 def _measure(experiment: Experiment, unit: Unit) -> Measured:
     notes: list[str] = []
     start = perf_counter()
-    with _noted(notes):
+    with warnings_as_notes(notes):
         numbers = experiment.measure(**unit)
     return Measured(numbers, perf_counter() - start, str(date.today()), notes)
-
-
-@contextmanager
-def _noted(notes: list[str]) -> Iterator[None]:
-    """Collect what approximations warn of; other warnings are given when the block ends."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for each in caught:
-        if issubclass(each.category, ApproximationWarning):
-            notes.append(str(each.message))
-        elif not issubclass(each.category, KernelWarning):  # figures go to the ends of gamma
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def _in_short(units: list[dict[str, Any]]) -> dict[str, Any]:

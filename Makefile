@@ -1,15 +1,20 @@
-# Everything runs in .venv, which is built from pyproject.toml where it is missing or out of date.
+# Everything runs in a virtual environment, built from pyproject.toml when missing or out of date.
 
 PYTHON ?= python3
-BIN := .venv/bin
-READY := .venv/.ready
-CONTENDERS := .venv/.contenders
+VENV ?= .venv
+PIP_OPTIONS ?=
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CONTENDERS := $(VENV)/.contenders
 
-.PHONY: demo test lint format bench bench-quick parts clean
+# Tests share the cores; tests of one group (those of a cluster, of a browser) share one worker.
+TESTS := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+
+.PHONY: demo test test-fast lint format bench bench-quick parts clean
 
 $(READY): pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) --editable ".[dev]"
 	touch $@
 
 demo: $(READY)
@@ -17,7 +22,12 @@ demo: $(READY)
 	$(BIN)/gramian compare digits --output out/digits.report.html --force
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(TESTS)
+
+# The quick answer while you work: no cluster, browser, interpreter or limited address space, and
+# no test that takes more than a second.
+test-fast: $(READY)
+	$(TESTS) -m "not (cluster or browser or interpreter or address_space or slow)"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -39,9 +49,9 @@ bench: $(CONTENDERS)
 bench-quick: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --quick
 
-# Large parts that tests use where they are installed.
+# Large parts that tests use when they are installed.
 parts: $(READY)
 	$(BIN)/python -m pip install --quiet --requirement requirements/parts.txt
 
 clean:
-	rm -rf .venv out
+	rm -rf $(VENV) out

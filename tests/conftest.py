@@ -1,20 +1,46 @@
-"""Set-up of the tests: reproducible, and no test left out unseen where all parts are installed."""
+"""Fixtures, names of the cases, and the rule that no test is left out where all parts are there."""
 
+import gc
 import os
-
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy: scikit-learn's array API checks ask
-
-# Programs for a GPU are run by Triton's interpreter; it asks when they are defined.
-os.environ.setdefault("TRITON_INTERPRET", "1")
+import re
+from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import gramian
 
 hypothesis.settings.register_profile("gramian", deadline=None, max_examples=30, derandomize=True)
 hypothesis.settings.load_profile("gramian")
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    """Estimators and functions by what they are, without an address: the same in every worker."""
+    if isinstance(val, BaseEstimator) or callable(val):
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", getattr(val, "__name__", None) or repr(val))
+    return None
+
+
+def pytest_collection_finish(session):
+    """Spare the garbage collector what lives as long as the tests; many of them call it."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of the one cluster and of the one browser; each group runs in one worker."""
+    for item in items:
+        used = {*getattr(item, "fixturenames", ())}
+        params = getattr(item, "callspec", None) and item.callspec.params
+        for name, needed in (
+            ("cluster", "running" in used or (params or {}).get("scheduler") == "cluster"),
+            ("browser", "browser" in used),
+        ):
+            if needed:
+                item.add_marker(name)
+                item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture
@@ -23,11 +49,18 @@ def rng():
 
 
 def pytest_sessionfinish(session, exitstatus):
-    """With GRAMIAN_ALLOW_SKIPS=0, a skipped test is a failure: all parts should be there."""
+    """What becomes of skipped tests.
+
+    With GRAMIAN_ALLOW_SKIPS=0 they are failures: all parts should be there. Their names go to the
+    file that GRAMIAN_SKIPPED names, for ``pytest @FILE`` to run them once the parts are there.
+    """
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if skipped and os.environ.get("GRAMIAN_ALLOW_SKIPS") == "0":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if reporter and "GRAMIAN_SKIPPED" in os.environ:
+        names = "".join(f"{report.nodeid}\n" for report in skipped)
+        Path(os.environ["GRAMIAN_SKIPPED"]).write_text(names, encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)

@@ -103,7 +103,6 @@ def test_width_at_predict(learner):
         ("Gaussian-ish", "Unknown kernel 'Gaussian-ish'. The names are: "),
         (Chi2(), "without negative numbers"),
     ],
-    ids=lambda p: repr(p)[:40],
 )
 @pytest.mark.parametrize("learner", [KernelRidge, KernelKMeans, KernelPCA])
 def test_kernels(learner, kernel, message):
@@ -164,7 +163,6 @@ def test_alpha_for_another_number_of_targets():
         (KernelRidge(solver="cg"), "solver of KernelRidge must be one of"),
         (KernelRidge(solver="iterative", tol="x"), "tol of KernelRidge must be a number"),
     ],
-    ids=lambda p: repr(p)[:50],
 )
 def test_parameters(model, message):
     with pytest.raises(ValueError, match=message):
@@ -190,7 +188,7 @@ def test_targets():
         KernelRidge().fit(X, y[:20])
     with pytest.raises(ValueError, match="y contains NaN"):
         KernelRidge().fit(X, np.where(y > 1, np.nan, y))
-    with pytest.raises(ValueError, match="dim 3, while dim <= 2"):
+    with pytest.raises(ValueError, match="dim 3"):
         KernelRidge().fit(X, np.zeros((30, 2, 2)))
     with pytest.raises(ValueError, match="only one class"):
         KernelRidgeClassifier().fit(X, np.zeros(30))

@@ -290,6 +290,7 @@ def test_a_quick_run_says_so_and_judges_nothing():
     assert "QUICK RUN" in text and "Goals:" not in text
 
 
+@pytest.mark.slow
 def test_a_job_runs_in_processes_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "QUICK", Patience(2, 2, 2))
     job = JOBS["RBF block 100,000 by 500, d = 4, float32"]
@@ -304,6 +305,7 @@ def test_a_job_runs_in_processes_of_their_own(tmp_path, monkeypatch):
     assert 0.0 <= record.others <= 1.0
 
 
+@pytest.mark.slow
 def test_a_job_without_its_data_is_told_and_the_run_goes_on(tmp_path, monkeypatch):
     rates = a_run().rates
     monkeypatch.setattr(runner.limits, "rates", lambda: rates)
@@ -319,6 +321,7 @@ def test_a_job_without_its_data_is_told_and_the_run_goes_on(tmp_path, monkeypatc
     assert "not run, no such data set" in report(found)
 
 
+@pytest.mark.slow
 def test_a_contender_that_fails_is_told_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "QUICK", Patience(1, 1, 1))
     job = JOBS["kernel product 100,000 by 1,000, d = 54, float32"]

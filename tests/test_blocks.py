@@ -206,7 +206,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("approximation", MODELS, ids=repr)
+@pytest.mark.parametrize("approximation", MODELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ridge_solves_the_dense_system(approximation, weighted, rng):
     X, new = moons()[0], moons(60, seed=4)[0]
@@ -232,7 +232,7 @@ def test_ridge_iterates_where_the_core_is_large(monkeypatch):
     np.testing.assert_allclose(alphas.predict(X)[:, 0], direct.predict(X), atol=1e-7)
 
 
-@pytest.mark.parametrize("approximation", MODELS, ids=repr)
+@pytest.mark.parametrize("approximation", MODELS)
 def test_pca_is_that_of_the_dense_matrix(approximation):
     X, new = moons()[0], moons(60, seed=4)[0]
     pca = KernelPCA(6, kernel=approximation).fit(X)
@@ -247,7 +247,7 @@ def test_pca_is_that_of_the_dense_matrix(approximation):
     np.testing.assert_allclose(pca.explained_variance_ratio_, dense.eigenvalues_ / total, rtol=1e-6)
 
 
-@pytest.mark.parametrize("approximation", MODELS, ids=repr)
+@pytest.mark.parametrize("approximation", MODELS)
 def test_k_means_is_that_of_the_dense_features(approximation, rng):
     X, new = moons()[0], moons(60, seed=4)[0]
     weights = rng.integers(0, 3, 300).astype(float)

@@ -183,6 +183,7 @@ def test_many_rows_are_sampled_and_memory_is_that_of_all():
     assert meka.nbytes_all == pytest.approx(of_all, rel=0.1)  # the core does not grow with the rows
 
 
+@pytest.mark.slow
 def test_errors_of_many_rows_have_intervals():
     points = np.random.default_rng(0).standard_normal((2500, 3))
     found = compare(points, sizes=[20], repeats=1, approximations="nystroem uniform")
@@ -454,6 +455,7 @@ def test_frame_and_text(scored):
     assert "150 rows" in repr(scored)
 
 
+@pytest.mark.slow
 def test_picture_of_matplotlib(scored, comparison, tmp_path):
     pytest.importorskip("matplotlib")
     figure = scored.plot()

@@ -40,6 +40,7 @@ def test_the_laplacian_kernel_is_the_same_with_and_without(dtype, rng, monkeypat
     np.testing.assert_allclose(compiled, Laplacian(0.3)(X, Y), rtol=30 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 def test_little_work_does_not_even_import_numba():
     code = "import sys; from gramian import Laplacian; Laplacian(1.0)([[0.0], [1.0]]); "
     code += "print('numba' in sys.modules)"

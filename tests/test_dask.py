@@ -723,6 +723,7 @@ def spilled(dask_scheduler):
     return sum(sum(w.metrics["spilled_bytes"].values()) for w in dask_scheduler.workers.values())
 
 
+@pytest.mark.cluster
 def test_more_data_than_a_worker_has_memory():
     limit, rows, columns, chunks = 540_000_000, 11_000, 200, 62
     data = da.map_blocks(
@@ -740,6 +741,7 @@ def test_more_data_than_a_worker_has_memory():
         assert client.run_on_scheduler(spilled) == 0
 
 
+@pytest.mark.cluster
 def test_a_worker_is_killed_in_the_middle(monkeypatch):
     killed, assign = [], _lloyd.assign
     expected = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0).fit(X)
@@ -761,6 +763,7 @@ def test_a_worker_is_killed_in_the_middle(monkeypatch):
         assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
 
 
+@pytest.mark.cluster
 def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
     assign, raised = _lloyd.assign, []
     patience = {"distributed.comm.timeouts.connect": "3s"}  # of dask itself, by default 30 s

@@ -81,7 +81,6 @@ class TestSeries:
                 lambda u: 0.5 * np.exp(0.6 * u) * (0.4 * u + 1.0) ** 3,
             ),
         ],
-        ids=repr,
     )
     def test_coefficients_are_taylors(self, kernel, function):
         """Against Cauchy's integral over a circle, by a Fourier transform."""
@@ -151,7 +150,8 @@ CASES += [(model, kernel) for model in VARIANTS[3:] for kernel in KERNELS[:3:2]]
 
 
 class TestLaw:
-    @pytest.mark.parametrize(("model", "kernel"), CASES, ids=lambda p: repr(p)[:40])
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("model", "kernel"), CASES)
     def test_unbiased(self, few, model, kernel):
         """The mean over seeds is K, within standard errors that are small themselves."""
         model = clone(model).set_params(kernel=kernel, n_components=2001)
@@ -234,7 +234,7 @@ class TestMaclaurin:
 
 class TestTensorSketch:
     @pytest.mark.parametrize(
-        ("kernel", "n"), [(Polynomial(3, 0.6, 1.0), 53), (Polynomial(4, 1.0, 0.0), 31)], ids=repr
+        ("kernel", "n"), [(Polynomial(3, 0.6, 1.0), 53), (Polynomial(4, 1.0, 0.0), 31)]
     )
     def test_is_the_convolution_of_count_sketches(self, few, kernel, n):
         """Σ over all p-tuples of columns: the product of entries and signs, at the hashes' sum."""
@@ -415,7 +415,6 @@ class TestRows:
             ({"n_components": "sqrt"}, "n_components of .* must be a positive integer"),
             ({"kernel": "polynomal"}, "Did you mean 'polynomial'"),
         ],
-        ids=lambda p: repr(p)[:40],
     )
     def test_errors(self, few, model, params, message):
         with pytest.raises(ValueError, match=message):
@@ -430,7 +429,6 @@ class TestRows:
         (CRAFT(up="fourier"), "up of CRAFT must be one of 'tensor_sketch', 'maclaurin'"),
         (CRAFT(expansion=0), "expansion of CRAFT must be a positive integer; got 0"),
     ],
-    ids=lambda p: repr(p)[:40],
 )
 def test_errors_of_one_map(few, model, message):
     with pytest.raises(ValueError, match=message):

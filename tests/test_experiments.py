@@ -99,6 +99,7 @@ def test_an_interruption_loses_nothing(squares, tmp_path, monkeypatch):
     assert Squares.measured == 7
 
 
+@pytest.mark.slow
 def test_a_signal_loses_nothing(tmp_path, monkeypatch, capsys):
     """A real signal to a real process, in the middle of its measurements."""
     monkeypatch.chdir(tmp_path)
@@ -196,6 +197,7 @@ def test_experiments_are_found():
     assert all(each.claim.endswith(".") and len(each.claim) < 250 for each in EXPERIMENTS)
 
 
+@pytest.mark.slow
 def test_every_experiment_runs_and_is_shown(small, tmp_path):
     """On a small scale: numbers, a verdict from them, figures and JSON."""
     found = reproduce(quick=True, cache=tmp_path)
@@ -245,6 +247,7 @@ def test_broken_nystroem_is_seen(tmp_path, monkeypatch):
     assert not found.reproduced and found.verdict.startswith("Differs: gramian's error is")
 
 
+@pytest.mark.slow
 def test_broken_links_are_seen(tmp_path, monkeypatch):
     name = "000/figure-9"
     assert run(name, tmp_path / "whole").reproduced
@@ -253,6 +256,7 @@ def test_broken_links_are_seen(tmp_path, monkeypatch):
     assert not found.reproduced and "Differs: The error falls from" in found.verdict
 
 
+@pytest.mark.slow
 def test_a_broken_sketch_is_seen(tmp_path, monkeypatch):
     name = "004/theorem-1"
     assert run(name, tmp_path / "whole").reproduced

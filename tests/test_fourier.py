@@ -120,7 +120,7 @@ class TestUnbiased:
         values = draws(kernel, n, kind, rows[:4], 150)
         assert errors_of_the_mean(values, kernel(rows[:4])).max() < 4
 
-    @pytest.mark.parametrize("kernel", KERNELS + COMPOSED + WITH_LAPLACIAN, ids=repr)
+    @pytest.mark.parametrize("kernel", KERNELS + COMPOSED + WITH_LAPLACIAN)
     def test_pairs_have_an_exact_diagonal(self, rows, kernel):
         for n in (20, 64):
             model = RandomFourier(kernel, n, random_state=0).fit(rows)
@@ -138,9 +138,10 @@ class TestUnbiased:
 
 
 class TestErrors:
+    @pytest.mark.slow
     def test_slope(self, digits):
         X, kernel = digits[0][:120], RBF(0.02)
-        sizes = 2 ** np.arange(6, 13)
+        sizes = 2 ** np.arange(6, 13, 2)
         errors = [mean_error(kernel, n, "iid", X, seeds=20) for n in sizes]
         assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(-0.5, abs=0.1)
 
@@ -204,7 +205,7 @@ class TestPrecision:
         cosines_and_sines(x, out[:, :10], out[:, 10:])
         assert_allclose(out, expected, atol=4 * np.finfo(dtype).eps)
 
-    @pytest.mark.parametrize("kernel", [RBF(2.0), Matern(1.0), Laplacian(1.0)], ids=repr)
+    @pytest.mark.parametrize("kernel", [RBF(2.0), Matern(1.0), Laplacian(1.0)])
     def test_float32_far_from_the_origin(self, rng, kernel):
         X = (rng.random((300, 20)) / 5 + 1000.0).astype(np.float32)
         model = RandomFourier(kernel, 200, random_state=0).fit(X)
@@ -357,7 +358,6 @@ class TestBadInput:
             (RandomFourier(-2.0 * RBF(0.1)), "factor of Scaled must be a positive number"),
             (RandomFourier("rfb"), "Did you mean 'rbf'"),
         ],
-        ids=lambda p: repr(p)[:50],
     )
     def test_errors(self, rng, model, message):
         X = rng.random((20, 20))

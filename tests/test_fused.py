@@ -1,4 +1,4 @@
-"""Products by Triton's programs, run by its interpreter, against float64."""
+"""Products by Triton's programs against float64: on a GPU, or by Triton's interpreter."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 import gramian
 from gramian import RBF, Exponential, Laplacian, Matern
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
-from gramian import _fused  # noqa: E402
+from on_device import DEVICE, assert_close, assert_equal, host, tensor, torch
+
+from gramian import _fused
+
+pytestmark = pytest.mark.interpreter
 
 KERNELS = [
     RBF(0.3),
@@ -30,23 +33,23 @@ KERNELS = [
 
 
 def fused(kernel, points, tolerance=1.0):
-    return _fused.FusedKernel(kernel.fused_form(), torch.as_tensor(points), tolerance)
+    return _fused.FusedKernel(kernel.fused_form(), tensor(points), tolerance)
 
 
 def rows(rng, n, d):
     return rng.normal(size=(n, d)).astype(np.float32)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_every_profile(kernel, rng):
     X, Y, V = rows(rng, 70, 6), rows(rng, 90, 6), rows(rng, 90, 3)
     K = kernel(X.astype(float), Y.astype(float))
     scale = np.abs(K) @ np.abs(V)
-    product = fused(kernel, Y).times(torch.as_tensor(X), torch.as_tensor(V))
-    assert np.max(np.abs(product.numpy() - K @ V) / scale) < 2e-6
+    product = fused(kernel, Y).times(tensor(X), tensor(V))
+    assert np.max(np.abs(host(product) - K @ V) / scale) < 2e-6
     U = rows(rng, 70, 2)
-    back = fused(kernel, Y).transposed_times(torch.as_tensor(X), torch.as_tensor(U))
-    assert np.max(np.abs(back.numpy() - K.T @ U) / (np.abs(K.T) @ np.abs(U))) < 2e-6
+    back = fused(kernel, Y).transposed_times(tensor(X), tensor(U))
+    assert np.max(np.abs(host(back) - K.T @ U) / (np.abs(K.T) @ np.abs(U))) < 2e-6
 
 
 @settings(max_examples=12)
@@ -60,7 +63,7 @@ def test_every_profile(kernel, rng):
 def test_any_shape(n, m, d, t, kernel):
     rng = np.random.default_rng(n + m + d + t)
     X, Y, V = rows(rng, n, d), rows(rng, m, d), rows(rng, m, t)
-    product = fused(kernel, Y).times(torch.as_tensor(X), torch.as_tensor(V)).numpy()
+    product = host(fused(kernel, Y).times(tensor(X), tensor(V)))
     K = kernel(X.astype(float), Y.astype(float))
     assert product.shape == (n, t)
     assert np.all(np.abs(product - K @ V) <= 2e-6 * (K @ np.abs(V)) + 1e-30)
@@ -71,37 +74,37 @@ def test_sums_in_float64_of_values_in_float32(rng):
     V = rng.normal(size=(90, 40)) * 1e8  # sums cancel
     V -= V.mean(axis=0)
     own = fused(RBF(1e-3), Y)
-    values = own.times(torch.as_tensor(X), torch.eye(90)).double()
-    product = own.times(torch.as_tensor(X), torch.as_tensor(V))
-    np.testing.assert_allclose(product, values @ torch.as_tensor(V), rtol=1e-9, atol=1e-3)
+    values = own.times(tensor(X), torch.eye(90, dtype=torch.float64, device=DEVICE))
+    product = own.times(tensor(X), tensor(V))
+    assert_close(product, values @ tensor(V), rtol=1e-9, atol=1e-3)
     U = rng.normal(size=(70, 2))
-    back = own.transposed_times(torch.as_tensor(X), torch.as_tensor(U))
-    np.testing.assert_allclose(back, values.T @ torch.as_tensor(U), atol=1e-5)
+    back = own.transposed_times(tensor(X), tensor(U))
+    assert_close(back, values.T @ tensor(U), atol=1e-5)
 
 
 def test_long_sums_are_split(rng, monkeypatch):
     monkeypatch.setattr(_fused, "TERMS", 64)
     X, Y, U = rows(rng, 200, 4), rows(rng, 5, 4), rows(rng, 200, 2)
-    back = fused(RBF(0.3), Y).transposed_times(torch.as_tensor(X), torch.as_tensor(U))
-    np.testing.assert_allclose(back, RBF(0.3)(X, Y).T @ U, rtol=1e-4, atol=1e-4)
+    back = fused(RBF(0.3), Y).transposed_times(tensor(X), tensor(U))
+    assert_close(back, RBF(0.3)(X, Y).T @ U, rtol=1e-4, atol=1e-4)
 
 
 def test_a_huge_gamma_leaves_what_coincides(rng):
     X = rows(rng, 40, 3)
     V = rows(rng, 40, 1)
-    product = fused(RBF(1e5), X, tolerance=np.inf).times(torch.as_tensor(X), torch.as_tensor(V))
-    assert np.isfinite(product.numpy()).all()
-    assert fused(RBF(1e5), X, 2e-5).times(torch.as_tensor(X), torch.as_tensor(V)) is None
+    product = fused(RBF(1e5), X, tolerance=np.inf).times(tensor(X), tensor(V))
+    assert np.isfinite(host(product)).all()
+    assert fused(RBF(1e5), X, 2e-5).times(tensor(X), tensor(V)) is None
 
 
 def test_rows_far_from_the_origin_lose_nothing(rng):
     X, V = rows(rng, 50, 3), rows(rng, 50, 2)
-    near = fused(RBF(0.5), X).times(torch.as_tensor(X), torch.as_tensor(V))
+    near = fused(RBF(0.5), X).times(tensor(X), tensor(V))
     far = X.astype(float) + 4096.0
     moved = far.astype(np.float32)
     exact = RBF(0.5)(moved.astype(float)) @ V
-    product = fused(RBF(0.5), moved).times(torch.as_tensor(moved), torch.as_tensor(V))
-    np.testing.assert_allclose(product, exact, atol=1e-5)
+    product = fused(RBF(0.5), moved).times(tensor(moved), tensor(V))
+    assert_close(product, exact, atol=1e-5)
     assert near.shape == product.shape
 
 
@@ -127,20 +130,18 @@ def test_a_pass_of_lloyds(n, r, k, half):
     z, C, offset = rows(rng, n, r), rows(rng, r, k), rows(rng, 1, k)[0]
     z = z.astype(np.float16) if half else z
     weights, old = rng.random(n), rng.integers(-1, k, n)
-    labels = torch.as_tensor(old.copy())
+    labels = tensor(old.copy())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_fused, "LLOYD_PROGRAMS", 3)  # several tiles for each
-        gain, masses, count = _fused.lloyd_pass(
-            *map(torch.as_tensor, (z, C, offset, weights)), labels
-        )
+        gain, masses, count = _fused.lloyd_pass(*map(tensor, (z, C, offset, weights)), labels)
     z = z.astype(float)
     new = np.argmin(z @ C + offset, axis=1)
-    np.testing.assert_array_equal(labels, new)
-    np.testing.assert_allclose(masses, np.bincount(new, weights, k))
+    assert_equal(labels, new)
+    assert_close(masses, np.bincount(new, weights, k))
     assert int(count) == np.count_nonzero(new != old)
     arrives, leaves = (each[:, None] == np.arange(k) for each in (new, old))
     signed = (arrives.astype(float) - leaves) * weights[:, None]
-    np.testing.assert_allclose(gain, signed.T @ z, atol=1e-5 if half else 1e-13)
+    assert_close(gain, signed.T @ z, atol=1e-5 if half else 1e-13)
 
 
 class TestUsedByTheLibrary:
@@ -159,18 +160,18 @@ class TestUsedByTheLibrary:
     def test_gram_products(self, symmetric, rng):
         X, Y = rows(rng, 150, 5), rows(rng, 60, 5)
         V = rows(rng, 150 if symmetric else 60, 3)
-        other = None if symmetric else torch.as_tensor(Y)
-        product = gramian.Gram(RBF(0.3), torch.as_tensor(X), other).matmul(torch.as_tensor(V))
+        other = None if symmetric else tensor(Y)
+        product = gramian.Gram(RBF(0.3), tensor(X), other).matmul(tensor(V))
         exact = RBF(0.3)(X.astype(float), None if symmetric else Y.astype(float)) @ V
         assert self.calls
-        np.testing.assert_allclose(product, exact, rtol=1e-4, atol=1e-5)
+        assert_close(product, exact, rtol=1e-4, atol=1e-5)
 
     def test_what_float32_cannot_serve_is_left_to_the_tiles(self, rng):
         X = rows(rng, 80, 3) * 1000
         V = rows(rng, 80, 2)
-        product = gramian.Gram(RBF(1.0), torch.as_tensor(X)).matmul(torch.as_tensor(V))
+        product = gramian.Gram(RBF(1.0), tensor(X)).matmul(tensor(V))
         assert not self.calls
-        np.testing.assert_allclose(product, RBF(1.0)(X.astype(float)) @ V, rtol=1e-5)
+        assert_close(product, RBF(1.0)(X.astype(float)) @ V, rtol=1e-5)
 
     @pytest.mark.parametrize("weighted", [True, False])
     def test_kernel_k_means(self, weighted, rng, monkeypatch):
@@ -181,10 +182,10 @@ class TestUsedByTheLibrary:
         model = gramian.KernelKMeans(
             3, kernel=gramian.Nystroem(RBF(0.1), 20), n_init=1, random_state=0
         )
-        found = model.fit(torch.as_tensor(X), sample_weight=weights).labels_
+        found = model.fit(tensor(X), sample_weight=weights).labels_
         assert passes
         plain = model.fit(X, sample_weight=weights)
-        np.testing.assert_array_equal(found, plain.labels_)
+        assert_equal(found, plain.labels_)
 
     def test_features_in_half_precision_are_read_as_they_are(self, rng, monkeypatch):
         X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)
@@ -193,9 +194,9 @@ class TestUsedByTheLibrary:
         model = gramian.KernelKMeans(
             3, kernel=gramian.Nystroem(RBF(0.1), 20), n_init=1, half_precision=True, random_state=0
         )
-        found = model.fit(torch.as_tensor(X)).labels_
+        found = model.fit(tensor(X)).labels_
         assert torch.float16 in seen
-        np.testing.assert_array_equal(found, model.fit(X).labels_)
+        assert_equal(found, model.fit(X).labels_)
 
     @pytest.mark.parametrize("weighted", [True, False])
     def test_kernel_ridge_without_kernel_values(self, weighted, rng):
@@ -208,6 +209,6 @@ class TestUsedByTheLibrary:
         )
         plain = model.fit(X, y, sample_weight=weights).predict(X)
         self.calls.clear()
-        fitted = model.fit(torch.as_tensor(X), torch.as_tensor(y), sample_weight=weights)
+        fitted = model.fit(tensor(X), tensor(y), sample_weight=weights)
         assert len(self.calls) > model.n_iter_
-        np.testing.assert_allclose(fitted.predict(torch.as_tensor(X)), plain, atol=2e-3)
+        assert_close(fitted.predict(tensor(X)), plain, atol=2e-3)

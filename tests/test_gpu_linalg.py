@@ -1,13 +1,10 @@
-"""Torch's twin of the linear algebra of LAPACK, on the host."""
+"""Torch's twin of the linear algebra of LAPACK."""
 
 import numpy as np
 import pytest
+from on_device import DEVICE, assert_close, assert_equal, tensor, torch
 
-from gramian import RBF, _linalg
-
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-from gramian import _gpu_linalg  # noqa: E402
+from gramian import RBF, _gpu_linalg, _linalg
 
 
 @pytest.fixture
@@ -19,33 +16,35 @@ def matrix(rng):
 def test_the_same_pivots_as_lapack(matrix, tol, monkeypatch):
     monkeypatch.setattr(_gpu_linalg, "PANEL", 7)
     lower, kept = _linalg.pivoted_cholesky(matrix, tol)
-    found, numbers = _gpu_linalg.searched_pivots(torch.as_tensor(matrix), tol)
-    np.testing.assert_array_equal(numbers, kept)
-    np.testing.assert_allclose(found, lower, atol=1e-8)
+    found, numbers = _gpu_linalg.searched_pivots(tensor(matrix), tol)
+    assert_equal(numbers, kept)
+    assert_close(found, lower, atol=1e-8)
 
 
 def test_pivots_are_searched_only_where_the_rank_falls(matrix):
-    _, kept = _gpu_linalg.pivoted_cholesky(torch.as_tensor(matrix), 1e-3)
+    _, kept = _gpu_linalg.pivoted_cholesky(tensor(matrix), 1e-3)
     assert len(kept) < len(matrix)
     definite = matrix + np.eye(len(matrix))
-    lower, kept = _gpu_linalg.pivoted_cholesky(torch.as_tensor(definite), 1e-3)
-    np.testing.assert_array_equal(kept, np.arange(len(matrix)))
-    np.testing.assert_allclose(lower @ lower.T, definite)
-    everything, order = _gpu_linalg.searched_pivots(torch.as_tensor(definite), 1e-3)
-    np.testing.assert_allclose(everything @ everything.T, definite[np.ix_(order, order)])
+    lower, kept = _gpu_linalg.pivoted_cholesky(tensor(definite), 1e-3)
+    assert_equal(kept, np.arange(len(matrix)))
+    assert_close(lower @ lower.T, definite)
+    everything, order = _gpu_linalg.searched_pivots(tensor(definite), 1e-3)
+    assert_close(everything @ everything.T, definite[np.ix_(order, order)])
 
 
 def test_nothing_is_left_of_a_matrix_of_zeros():
-    lower, kept = _gpu_linalg.pivoted_cholesky(torch.zeros((3, 3), dtype=torch.float64), 0.0)
+    lower, kept = _gpu_linalg.pivoted_cholesky(
+        torch.zeros((3, 3), dtype=torch.float64, device=DEVICE), 0.0
+    )
     assert lower.shape == (0, 0)
     assert len(kept) == 0
 
 
 def test_shifted_solver(matrix, rng):
     shifts, B = np.array([0.1, 2.0, 0.1]), rng.normal(size=(60, 3))
-    solve = _gpu_linalg.shifted_solver(torch.as_tensor(matrix), shifts)
-    np.testing.assert_allclose(solve(B), _linalg.shifted_solver(matrix, shifts)(B))
-    assert _gpu_linalg.shifted_solver(torch.as_tensor(-matrix), np.array([1e-3])) is None
+    solve = _gpu_linalg.shifted_solver(tensor(matrix), shifts)
+    assert_close(solve(B), _linalg.shifted_solver(matrix, shifts)(B))
+    assert _gpu_linalg.shifted_solver(tensor(-matrix), np.array([1e-3])) is None
 
 
 def test_inverses(rng):
@@ -53,5 +52,5 @@ def test_inverses(rng):
     P = rng.normal(size=(20, 9))
     for function, argument in (("inverse_triangle", lower), ("inverse_inner", P)):
         own, host = getattr(_gpu_linalg, function), getattr(_linalg, function)
-        np.testing.assert_allclose(own(torch.as_tensor(argument)), host(argument), atol=1e-12)
-    np.testing.assert_allclose(_linalg.inverse_inner(P), np.linalg.inv(P.T @ P), rtol=1e-8)
+        assert_close(own(tensor(argument)), host(argument), atol=1e-12)
+    assert_close(_linalg.inverse_inner(P), np.linalg.inv(P.T @ P), rtol=1e-8)

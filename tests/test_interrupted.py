@@ -76,7 +76,7 @@ MODELS = [
 ]
 BATCHES = [MODELS[1], MODELS[3], MODELS[6], MODELS[9]]
 READERS = [model for model in MODELS if not isinstance(model, KernelJL)]  # to the end of a fit
-every_model = pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:80])
+every_model = pytest.mark.parametrize("model", MODELS)
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_an_interrupt_in_a_block(model, threads):
         unharmed.check()
 
 
-@pytest.mark.parametrize("model", BATCHES, ids=lambda m: repr(m)[:80])
+@pytest.mark.parametrize("model", BATCHES)
 def test_an_interrupt_of_a_further_batch(model):
     X, y = table(400, seed=1)
     model = clone(model)
@@ -164,7 +164,8 @@ def test_an_interrupt_of_a_further_batch(model):
     np.testing.assert_array_equal(model.predict(X), given)
 
 
-@pytest.mark.parametrize("model", READERS, ids=lambda m: repr(m)[:80])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", READERS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_file_that_ends_in_the_middle(model, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(gramian.file_rows, "BATCH_BYTES", 2**11)
@@ -181,6 +182,7 @@ def test_a_file_that_ends_in_the_middle(model, threads, tmp_path, monkeypatch):
         unharmed.check()
 
 
+@pytest.mark.slow
 def test_ctrl_c():
     """The signal itself, while threads compute: in a process of its own."""
     code = f"""

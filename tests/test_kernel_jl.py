@@ -114,7 +114,7 @@ def test_estimator_checks(estimator, check):
 
 
 class TestFeatures:
-    @pytest.mark.parametrize("kernel", [RBF(0.05), Laplacian(0.02), Polynomial(2, 0.05)], ids=repr)
+    @pytest.mark.parametrize("kernel", [RBF(0.05), Laplacian(0.02), Polynomial(2, 0.05)])
     @pytest.mark.parametrize("centre", [True, False])
     def test_are_those_of_the_paper(self, digits, kernel, centre):
         X, new = digits[0][:400], digits[0][400:450]
@@ -241,6 +241,7 @@ class TestWhatIsPreserved:
             error = float(relative_error(theirs, xp.asarray(X), norm))
             assert error == pytest.approx(float(relative_error(model.fit(X), X, norm)), rel=1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("centre", [True, False])
     def test_is_unbiased(self, rng, centre):
         X, kernel = rng.standard_normal((30, 3)), Polynomial(2, 0.3)
@@ -255,6 +256,7 @@ class TestWhatIsPreserved:
         own = np.diagonal(expected)
         assert_allclose(spread**2, (expected**2 + np.outer(own, own)) / 60, rtol=0.5)
 
+    @pytest.mark.slow
     def test_error_falls_with_the_root_of_the_features(self, rng):
         X = rng.standard_normal((150, 3))
         sizes = [8, 32, 128, 512]
@@ -269,6 +271,7 @@ class TestWhatIsPreserved:
         ]
         assert slope(sizes, errors) == pytest.approx(-0.5, abs=0.1)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("centre", [True, False])
     def test_error_falls_with_the_root_of_the_subsample(self, rng, centre):
         X, some = rng.standard_normal((4000, 2)), rng.standard_normal((40, 2))
@@ -405,7 +408,6 @@ class TestBadInput:
             (KernelJL(centred="yes"), "centred of KernelJL must be True or False; got 'yes'"),
             (KernelJL("rfb"), "Did you mean 'rbf'"),
         ],
-        ids=lambda p: repr(p)[:50],
     )
     def test_errors(self, digits, model, message):
         with pytest.raises(ValueError, match=message):

@@ -46,6 +46,7 @@ LEARNERS += [
     KernelRidge(0.1, solver="iterative"),
     KernelPCA(3, solver="iterative", tol=1e-12),
     KernelPCA(3, kernel="linear", fit_inverse_transform=True),
+    KernelRidge(0.1, kernel=Nystroem(RBF(0.1), 20)),
     KernelRidge(0.1, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
     KernelKMeans(3, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
     KernelKMeans(
@@ -57,25 +58,25 @@ LEARNERS += [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_kernel(kernel):
     check_kernel(kernel)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_kernel_on_other_arrays(kernel, library):
     pytest.importorskip(library)
     check_kernel(kernel, library=library)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_learner(learner):
     check_learner(learner)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_learner_on_other_arrays(learner, library):
     pytest.importorskip(library)
     check_learner(learner, library=library)

@@ -70,7 +70,7 @@ APPROXIMATIONS += [
 ]
 
 
-@pytest.mark.parametrize("sampler", FREE, ids=repr)
+@pytest.mark.parametrize("sampler", FREE)
 def test_sampler(sampler):
     check_sampler(sampler)
 
@@ -82,13 +82,13 @@ def test_sampler_on_other_arrays(sampler, library):
     check_sampler(sampler, library=library)
 
 
-@pytest.mark.parametrize("approximation", APPROXIMATIONS, ids=repr)
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_approximation(approximation):
     check_approximation(approximation)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("approximation", APPROXIMATIONS, ids=repr)
+@pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_approximation_on_other_arrays(approximation, library):
     pytest.importorskip(library)
     check_approximation(approximation, library=library)

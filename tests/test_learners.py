@@ -36,9 +36,10 @@ def digits():
 
 
 class TestRidge:
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     def test_iterations_reach_the_direct_solution(self, digits, dtype):
-        X, y = digits[0].astype(dtype), np.eye(10)[digits[1]]
+        X, y = digits[0][::2].astype(dtype), np.eye(10)[digits[1][::2]]
         weights = np.linspace(0.1, 3.0, len(X))
         alphas = np.geomspace(1e-3, 10, 10)
         for weight in (None, weights):
@@ -50,6 +51,7 @@ class TestRidge:
             tolerance = 1e-7 if dtype == np.float64 else 2e-2
             assert_allclose(iterative.predict(X), direct.predict(X), atol=tolerance)
 
+    @pytest.mark.slow
     def test_the_matrix_is_not_stored_when_it_is_large(self, digits, monkeypatch):
         monkeypatch.setattr(gramian.gram, "KEPT_BYTES", 1_000_000)
         monkeypatch.setattr(Gram, "dense", lambda self: pytest.fail("K was stored"))
@@ -110,7 +112,7 @@ class TestKMeans:
                 assert adjusted_rand_score(y, model.labels_) == 1.0
             assert (model.predict(X) == model.labels_).all()
 
-    @pytest.mark.parametrize("kernel", [RBF(0.05), Laplacian(0.1), Linear()], ids=repr)
+    @pytest.mark.parametrize("kernel", [RBF(0.05), Laplacian(0.1), Linear()])
     def test_the_objective_never_rises(self, digits, kernel):
         X = digits[0][:600]
         for seed in range(5):
@@ -289,6 +291,7 @@ def test_a_kernel_is_not_changed_by_a_fit(digits):
     assert not hasattr(kernel, "gamma_")
 
 
+@pytest.mark.slow
 def test_blocks_of_pivots_have_the_law_of_single_draws():
     """Two pivots: the first by the diagonal, the second by what the first leaves of it."""
     X = np.array([[0.0], [0.3], [0.5], [2.0], [2.2]])

@@ -70,7 +70,7 @@ ESTIMATORS += [
 ]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_law(estimator):
     check_memory(estimator)
 
@@ -159,16 +159,19 @@ class TestRefusals:
             model.fit(X, X[:, 0])
         assert 100 <= len(model.approximation_.landmarks_) < 20_000**0.5 * np.log(20_000) - 1
 
-    def test_sparse_rows_without_room_for_pivots(self, rng):
+    @pytest.mark.parametrize("kind", ["sparse", "dense"])
+    def test_wide_rows_without_room_for_centres_or_pivots(self, kind, rng):
+        """200 centres take 3.2 MB as a dense array, the factor of the pivots 6.4 MB."""
         import scipy.sparse
 
-        X = scipy.sparse.csr_array(rng.integers(0, 2, (4000, 8)).astype(float))
+        X = scipy.sparse.random_array((4000, 2000), density=0.001, rng=rng, format="csr")
+        X = X if kind == "sparse" else X.toarray()
         chosen = {}
-        for budget in ("500MB", "9MB"):
+        for budget in ("500MB", "50MB", "9MB"):
             with config_context(memory_budget=budget):
                 gram = gramian.Gram("linear", X)
                 chosen[budget] = type(gramian.as_sampler("auto", gram, 200)).__name__
-        assert chosen == {"500MB": "RPCholesky", "9MB": "Uniform"}
+        assert chosen == {"500MB": "KMeansCentres", "50MB": "RPCholesky", "9MB": "Uniform"}
 
     def test_clusters_without_end(self, rng):
         X = rng.standard_normal((8000, 5))

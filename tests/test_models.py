@@ -177,7 +177,6 @@ def test_learners(cls, approximation, path):
         KernelRidge(kernel=Nystroem(RBF(0.1), 20, landmarks=RPCholesky(), tol=0.1, random_state=0)),
         KernelPCA(3, random_state=0).set_output(transform="pandas"),
     ],
-    ids=repr,
 )
 def test_options(model, path):
     targets = (
@@ -306,7 +305,6 @@ def function(x, y):
         (KernelRidge, "Expected a learner"),
         (None, "Expected a learner.*NoneType"),
     ],
-    ids=lambda v: str(v)[:40],
 )
 def test_what_cannot_be_saved(model, message, path):
     with pytest.raises(TypeError, match=message):
@@ -358,6 +356,7 @@ def test_flipped_bits(folder, flips):
     reads_or_refuses(folder, bytes(data))
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_the_directory(folder):
     """Each byte of what is not data, which no checksum covers."""
     start = BYTES.index(b"PK\x01\x02")
@@ -490,6 +489,7 @@ def test_a_link_is_followed_and_the_mode_kept(path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_what_was(path):
     """A process that may write no more than 20,000 bytes to a file stands for a full disk."""
     gramian.save(RBF(0.5), path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.kernel_approximation
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
@@ -21,6 +21,7 @@ from gramian import (
     RBF,
     ApproximationWarning,
     Exact,
+    FunctionKernel,
     Gram,
     KernelKMeans,
     KernelPCA,
@@ -123,6 +124,7 @@ class TestDecomposition:
         assert relative(K, best) < relative(K, core)
         assert model.n_components_ == 12
 
+    @pytest.mark.slow
     def test_randomized_core_for_many_landmarks(self, digits):
         X = digits[0]
         idx = np.arange(0, 1797, 1)[:1200]
@@ -184,6 +186,34 @@ class TestDecomposition:
         integers = clone(model).set_params(kernel=RBF(0.1 / 256)).fit((16 * X).astype(np.int16))
         assert integers.transform((16 * X).astype(np.int16)).dtype == np.float64
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kernel", [RBF(0.1), Laplacian(0.1), Linear()])
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_automatic_landmarks_of_sparse_rows(self, kernel, dtype, rng):
+        """They are those of the same rows as a dense array, also where many rows coincide."""
+        X = rng.integers(0, 2, (400, 6)).astype(dtype)
+        model = Nystroem(kernel, 20, random_state=0)
+        dense, sparse = clone(model).fit(X), clone(model).fit(scipy.sparse.csr_array(X))
+        assert_array_equal(sparse.landmarks_.points, dense.landmarks_.points)
+        tolerance = 1e-9 if dtype == np.float64 else 1e-3
+        assert_allclose(sparse(scipy.sparse.csr_array(X)), dense(X), atol=tolerance)
+
+    def test_a_large_sample_of_sparse_rows_stays_sparse(self, digits, monkeypatch):
+        X = digits[0]
+        dense = Nystroem(RBF(0.1), 20, random_state=0).fit(X)
+        monkeypatch.setattr(gramian.samplers.centroids, "DENSE_BYTES", 0)
+        long_indices = scipy.sparse.csr_array(X)
+        long_indices.indices = long_indices.indices.astype(np.int64)
+        long_indices.indptr = long_indices.indptr.astype(np.int64)
+        sparse = Nystroem(RBF(0.1), 20, random_state=0).fit(long_indices)
+        assert_allclose(sparse.landmarks_.points, dense.landmarks_.points, atol=1e-9)
+
+    def test_a_function_of_sparse_rows_gets_sparse_landmarks(self, digits):
+        X = scipy.sparse.csr_array(digits[0][:200])
+        kernel = FunctionKernel(lambda x, y: (x @ y.T).toarray())
+        dense = Nystroem("linear", 10, random_state=0).fit(X)
+        assert_allclose(Nystroem(kernel, 10, random_state=0).fit(X)(X), dense(X), atol=1e-8)
+
     def test_more_landmarks_than_a_tile(self, rng):
         X = rng.standard_normal((1500, 5))
         model = Nystroem(RBF(0.3), 1300, landmarks=np.arange(1300)).fit(X)
@@ -208,6 +238,7 @@ class TestCertificates:
         expected = np.linalg.norm(difference, 2) / np.linalg.norm(K, 2)
         assert float(spectral) == pytest.approx(expected, rel=1e-3)
 
+    @pytest.mark.slow
     def test_the_interval_covers(self, digits, monkeypatch):
         X = digits[0]
         monkeypatch.setattr(gramian.error, "SAMPLED_ROWS", 400)
@@ -387,6 +418,7 @@ def digits_new():
 class TestBareKernel:
     """A bare kernel: exact while its matrix is small, beyond through an approximation."""
 
+    @pytest.mark.slow
     def test_rule(self, digits, monkeypatch):
         X, y = digits
         monkeypatch.setattr(gramian.gram, "KEPT_BYTES", 8 * 1000**2)
@@ -405,6 +437,7 @@ class TestBareKernel:
         assert KernelRidge(solver="iterative").fit(X, y).approximation_ is None
         assert KernelRidge(kernel="precomputed").fit(RBF(0.1)(X), y).approximation_ is None
 
+    @pytest.mark.slow
     def test_the_default_is_good(self, digits, monkeypatch):
         X, y = digits
         monkeypatch.setattr(gramian.gram, "KEPT_BYTES", 8 * 1000**2)
@@ -450,7 +483,6 @@ class TestBadInput:
             (Nystroem(lambda x, y: -(x @ y.T), 50), "needs a positive semi-definite kernel"),
             (Nystroem("rfb"), "Did you mean 'rbf'"),
         ],
-        ids=lambda p: repr(p)[:50],
     )
     def test_errors(self, digits, model, message):
         with pytest.raises(ValueError, match=message):

@@ -153,7 +153,7 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_learners_do_what_they_do_with_the_matrix(kind, learner):
     X, new, kernels, K, K_new = kind
     reference = clone(learner).set_params(kernel="precomputed").fit(K, Y)
@@ -172,7 +172,7 @@ def test_learners_do_what_they_do_with_the_matrix(kind, learner):
             assert (model.transform(new).argmin(axis=1) == model.predict(new)).all()
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_fitted_learners_are_pickled(learner):
     model = clone(learner).set_params(kernel=SPECTRUM).fit(WORDS, Y)
     again = pickle.loads(pickle.dumps(model))
@@ -180,6 +180,7 @@ def test_fitted_learners_are_pickled(learner):
     assert (getattr(again, name)(NEW_WORDS) == getattr(model, name)(NEW_WORDS)).all()
 
 
+@pytest.mark.slow
 def test_weights_count_objects():
     weights = 1.0 + np.arange(60) % 3
     repeated = [word for word, w in zip(WORDS, weights, strict=True) for _ in range(int(w))]
@@ -248,7 +249,7 @@ class TestNystroem:
             assert relative_error(fitted, WORDS, norm="trace") <= 0.05
             assert fitted.n_components_ < 60
 
-    @pytest.mark.parametrize("learner", [*(LEARNERS[i] for i in (0, 2, 4)), KernelPCA(3)], ids=repr)
+    @pytest.mark.parametrize("learner", [*(LEARNERS[i] for i in (0, 2, 4)), KernelPCA(3)])
     def test_learners(self, learner):
         approximation = Nystroem(SPECTRUM, 25, random_state=0)
         indices = approximation.fit(WORDS).landmarks_.indices
@@ -262,6 +263,7 @@ class TestNystroem:
             again = pickle.loads(pickle.dumps(model))
             assert_allclose(getattr(again, name)(NEW_WORDS), expected, atol=1e-8)
 
+    @pytest.mark.slow
     def test_stands_for_a_bare_kernel_on_many_objects(self):
         words = make_words(400, seed=5)
         kernel = SPECTRUM + FunctionKernel(operator.eq, pairwise=True)
@@ -291,6 +293,7 @@ class TestNystroem:
 
 
 class TestScikitLearn:
+    @pytest.mark.slow
     def test_cross_validation(self):
         for model in (
             KernelRidgeClassifier(kernel=SPECTRUM),
@@ -356,7 +359,6 @@ class TestWhatIsAnObject:
             ([3, "a"], 3),
             ([range(2), range(2)], range(2)),
         ],
-        ids=repr,
     )
     def test_objects(self, X, first):
         rows = SEEN.read(X)
@@ -470,7 +472,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="needs rows of numbers; got objects"):
             Gram(SPECTRUM + Linear(), as_rows(X, objects=True))
 
-    @pytest.mark.parametrize("X", ["kernel", b"kernel", {"a": 1}, {"a", "b"}, 3, None], ids=repr)
+    @pytest.mark.parametrize("X", ["kernel", b"kernel", {"a": 1}, {"a", "b"}, 3, None])
     def test_a_single_object(self, X):
         with pytest.raises(ValueError, match=r"Expected a list of objects for X.*into a list"):
             SPECTRUM(X)

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "gramian"
 
 # From the bottom to the top: a module imports only from lines above its own.
 LAYERS = [
-    ["_checks", "_writing"],
+    ["_checks", "_optional", "_wording", "_writing"],
     ["_settings"],
     ["_arrays", "_progress", "memory"],
     ["_threads", "_objects", "_files", "_arrow_files", "_compiled", "_calls", "_gpu_linalg"],

@@ -252,6 +252,7 @@ def chi_square(visited, weights):
     return np.sum((observed - expected) ** 2 / expected)
 
 
+@pytest.mark.slow
 def test_the_chain_visits_sets_as_their_determinants_say(rng):
     K, weights = six_rows()
     candidates = rng.integers(6, size=100_000)
@@ -263,6 +264,7 @@ def test_the_chain_visits_sets_as_their_determinants_say(rng):
         assert chi_square([PAIRS[i] for i in draws], weights) > 2 * FAR
 
 
+@pytest.mark.slow
 def test_the_sampler_draws_sets_as_their_determinants_say():
     K, weights = six_rows()  # where the pivots of the start follow another law
     gram, rng = Gram("precomputed", K), np.random.default_rng(1)

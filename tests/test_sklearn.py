@@ -98,7 +98,7 @@ def on(kernel, X, Y):
     return pairwise_kernels(X, Y, metric="rbf", gamma=0.05) if kernel == "precomputed" else X
 
 
-@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda p: repr(p)[:20])
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 def test_ridge_is_sklearns(digits, ours, theirs):
     X, y = digits
     Y = np.column_stack((y, np.sin(y)))
@@ -124,7 +124,7 @@ def test_ridge_is_sklearns(digits, ours, theirs):
 
 
 @pytest.mark.parametrize("solver", ["direct", "iterative"])
-@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda p: repr(p)[:20])
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 def test_pca_is_sklearns(digits, ours, theirs, solver):
     X, _ = digits
     train, new = on(ours, X[:400], X[:400]), on(ours, X[400:], X[:400])

@@ -151,6 +151,7 @@ class TestObjectives:
 
 
 class TestObjectivesBound:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", STATIONARY)
     def test_holds(self, name):
         kernel, constant = STATIONARY[name]
@@ -210,6 +211,7 @@ class TestBlockRankBound:
                 size = sqrt(len(blocks[s]) * len(blocks[t])) * min(radii[s], radii[t])
                 assert bound[s, t] == pytest.approx(4 * sqrt(1.4 / e) * 5 ** (-1 / 3) * size)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", STATIONARY)
     def test_holds(self, name):
         kernel, constant = STATIONARY[name]
@@ -287,6 +289,7 @@ class TestMEKABound:
         found = meka_bound(kernel, X, labels, c * k, c * m, delta=0.1, norm=norm)
         assert found == pytest.approx(expected, rel=1e-10)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("norm", ["fro", "spectral"])
     def test_holds(self, norm):
         order = {"fro": "fro", "spectral": 2}[norm]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat
@@ -20,6 +19,8 @@ import scipy.fft
 import scipy.linalg
 import scipy.sparse
 from scipy.spatial.distance import cdist
+
+from gramian import _optional
 
 Array = Any  # an array of any supported library
 Namespace = Any
@@ -75,7 +76,10 @@ def to_numpy(x: Array) -> np.ndarray:
     x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
-    return np.from_dlpack(x) if is_foreign(x) and not is_spread(x) else np.asarray(x)
+    if not is_foreign(x) or is_spread(x):
+        return np.asarray(x)
+    host = np.from_dlpack(x)
+    return host if host.flags.writeable else host.copy()  # as NumPy before 2.2 gives it
 
 
 def dense(x: Array) -> Array:
@@ -152,6 +156,14 @@ def astype(x: Array, dtype: Any) -> Array:
     return namespace(x).astype(x, dtype)
 
 
+def same_dtype(x: Array, y: Array) -> tuple[Array, Array]:
+    """Both in float64 where their dtypes differ, for functions that want them to be the same."""
+    if x.dtype == y.dtype:
+        return x, y
+    double = namespace(x).float64
+    return astype(x, double), astype(y, double)
+
+
 def copy(x: Array) -> Array:
     """A copy of x in memory."""
     return x.copy() if not is_foreign(x) else namespace(x).asarray(x, copy=True)
@@ -196,7 +208,7 @@ def runs_triton(x: Array) -> bool:
 
 @cache
 def _has_triton() -> bool:
-    return find_spec("triton") is not None
+    return _optional.is_importable("triton")
 
 
 def is_on_gpu(x: Array) -> bool:
@@ -474,12 +486,13 @@ def cityblock(x: Array, y: Array, out: Array) -> Array:
     if issparse(x) or issparse(y):
         from sklearn.metrics.pairwise import manhattan_distances  # takes long to import
 
-        out[...] = manhattan_distances(*map(_short_indices, (x, y)))
+        out[...] = manhattan_distances(*map(short_indices, (x, y)))
     elif not is_foreign(x):  # SciPy's loop lets other threads run
         out[...] = cdist(x, y, "cityblock")
     elif array_api_compat.is_torch_array(x):
         import torch
 
+        x, y = same_dtype(x, y)
         out[...] = torch.cdist(x, y, p=1.0)
     else:
         out[...] = 0
@@ -488,7 +501,7 @@ def cityblock(x: Array, y: Array, out: Array) -> Array:
     return out
 
 
-def _short_indices(x: Array) -> scipy.sparse.csr_matrix:
+def short_indices(x: Array) -> scipy.sparse.csr_matrix:
     """x as scikit-learn's loops over sparse rows take it: with 32-bit indices."""
     x = scipy.sparse.csr_matrix(x)
     indices, starts = (a.astype(np.int32, copy=False) for a in (x.indices, x.indptr))

@@ -14,7 +14,7 @@ import array_api_compat
 import cloudpickle
 import numpy as np
 
-from gramian import _arrays
+from gramian import _arrays, _optional
 
 LARGE_BYTES = 100_000  # arrays from here on are sent apart, and only once
 KEPT = 8  # functions that a process keeps unpickled
@@ -100,7 +100,8 @@ class _Unpickler(pickle.Unpickler):
         array = self._arrays[what] if kind.startswith("large") else what
         if not kind.endswith("tensor"):
             return array
-        import torch
+        with _optional.needed("torch", "Receiving tensors on a dask worker"):
+            import torch
 
         return _arrays.like(array, torch.empty(0, device=self._device))
 

@@ -6,6 +6,8 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
+from gramian._wording import shown
+
 
 def is_real(value: Any) -> TypeGuard[float]:
     """Whether value is a finite real number (True and False are not)."""
@@ -14,32 +16,36 @@ def is_real(value: Any) -> TypeGuard[float]:
 
 def real(owner: Any, name: str, value: Any) -> float:
     if not is_real(value):
-        raise ValueError(f"{name} of {_name(owner)} must be a number; got {value!r}.")
+        raise ValueError(f"{name} of {_name(owner)} must be a number; got {shown(value)}.")
     return float(value)
 
 
 def positive(owner: Any, name: str, value: Any) -> float:
     if not is_real(value) or value <= 0:
-        raise ValueError(f"{name} of {_name(owner)} must be a positive number; got {value!r}.")
+        raise ValueError(f"{name} of {_name(owner)} must be a positive number; got {shown(value)}.")
     return float(value)
 
 
 def not_negative(owner: Any, name: str, value: Any) -> float:
     if not is_real(value) or value < 0:
-        raise ValueError(f"{name} of {_name(owner)} must be a number from 0 up; got {value!r}.")
+        raise ValueError(
+            f"{name} of {_name(owner)} must be a number from 0 up; got {shown(value)}."
+        )
     return float(value)
 
 
 def positive_integer(owner: Any, name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} of {_name(owner)} must be a positive integer; got {value!r}.")
+        raise ValueError(
+            f"{name} of {_name(owner)} must be a positive integer; got {shown(value)}."
+        )
     return int(value)
 
 
 def choice(owner: Any, name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(map(repr, allowed))
-        raise ValueError(f"{name} of {_name(owner)} must be one of {names}; got {value!r}.")
+        raise ValueError(f"{name} of {_name(owner)} must be one of {names}; got {shown(value)}.")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramian import _arrays, _settings
+from gramian import _arrays, _optional, _settings
 from gramian._arrays import Array
 from gramian._threads import one_blas_thread
 from gramian.rows import ArrayRows, Rows
@@ -97,7 +97,8 @@ def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
 def _on_device(reading: Reading, x: Any) -> Any:
     if reading.device is None or not isinstance(x, np.ndarray):
         return x
-    import torch
+    with _optional.needed("torch", f"device={reading.device!r} on a dask worker"):
+        import torch
 
     return _arrays.like(x, torch.empty(0, device=reading.device))
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from gramian import _optional
 from gramian._arrays import Array
 
 Loop = Callable[..., None]
@@ -39,7 +39,7 @@ def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
 
 @cache
 def is_available() -> bool:
-    return find_spec("numba") is not None
+    return _optional.is_importable("numba")
 
 
 @cache

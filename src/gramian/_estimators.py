@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -82,7 +83,7 @@ class KernelParameter:
         return as_kernel(kernel)
 
 
-class KernelEstimator(KernelParameter):
+class KernelEstimator(KernelParameter, ABC):
     """What is fitted to rows: how it reads them, and what it takes in memory."""
 
     _device: str | None = None  # where it was fitted, if rows of the host were moved there
@@ -187,9 +188,9 @@ class KernelEstimator(KernelParameter):
         steps = [first, *self._steps(rows, **about)]
         return MemoryEstimate.peak({"rows": read, **step} for step in steps)
 
+    @abstractmethod
     def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
         """What a fit takes at each of its steps, by names."""
-        raise NotImplementedError
 
     def _check_memory(self, rows: Rows, advice: str, **about: Any) -> None:
         """Refuse a fit that would exceed the memory budget, before it begins."""

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from gramian import _optional
+from gramian._wording import counted
+
 # Row numbers in ascending order: a stretch, or any.
 Numbers = range | np.ndarray
 
@@ -90,7 +93,8 @@ class RowFile(ABC):
                 count += len(piece)
                 yield piece
             if count < len(numbers):
-                raise OSError(f"it ends after {count} of the {len(numbers)} rows asked for")
+                asked = counted(len(numbers), "row")
+                raise OSError(f"it ends after {count} of the {asked} asked for")
 
     def column(self, name: str) -> np.ndarray:
         """A whole column of numbers, in the type they have in the file, or of other values."""
@@ -281,13 +285,8 @@ def open_file(path: Path, header: bool | None = None, kind: str | None = None) -
     kind = kind or FORMATS[suffix(path) or ""]
     if kind == "NumPy":
         return NpyFile(path)
-    try:
+    with _optional.needed("pyarrow", f"Reading {kind} files"):
         from gramian import _arrow_files
-    except ImportError as error:
-        raise ImportError(
-            f"Reading {suffix(path) or kind} files needs the package pyarrow: pip install "
-            "'gramian[cli]'."
-        ) from error
     if kind == "Parquet":
         return _arrow_files.ParquetFile(path)
     if kind == "Arrow":
@@ -297,6 +296,7 @@ def open_file(path: Path, header: bool | None = None, kind: str | None = None) -
 
 def empty_table(names: list[str]) -> Any:
     """A table with these columns and no rows, for what takes names from tables only."""
-    from gramian import _arrow_files
+    with _optional.needed("pyarrow", "Knowing columns by their names"):
+        from gramian import _arrow_files
 
     return _arrow_files.empty_table(names)

@@ -20,7 +20,9 @@ from typing import Any
 
 import joblib
 
+from gramian import _optional
 from gramian._checks import is_real, positive_integer
+from gramian._wording import counted
 
 __all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
 
@@ -217,13 +219,11 @@ def _check_device(value: Any) -> str | None:
         raise ValueError(
             f"device must be None or 'cpu', 'cuda', or one of several as 'cuda:1'; got {value!r}."
         )
-    try:
+    with _optional.needed("torch", f"device={value!r}"):
         import torch
-    except ImportError as error:
-        raise ImportError(f"device={value!r} needs torch: pip install 'gramian[gpu]'.") from error
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(value.partition(":")[2] or 0) >= found:
-        there = f"{found} CUDA device(s)" if found else "no CUDA device"
+        there = counted(found, "CUDA device") if found else "no CUDA device"
         raise ValueError(f"device={value!r}: torch finds {there} here. Use device='cpu'.")
     return value
 
@@ -232,12 +232,8 @@ def _check_progress(value: Any) -> bool:
     if value not in (True, False):
         raise ValueError(f"progress must be True or False; got {value!r}.")
     if value:
-        try:
+        with _optional.needed("rich", "progress=True"):
             import rich.progress  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                "progress=True needs the package rich: pip install 'gramian[cli]'."
-            ) from error
     return bool(value)
 
 

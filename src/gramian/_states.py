@@ -22,6 +22,7 @@ import scipy.sparse
 
 import gramian
 from gramian import _arrays, _settings
+from gramian._wording import counted
 from gramian.rows import ArrayRows, Rows
 
 # The classes of these modules make up models. Files of rows are not among them: a model that is
@@ -198,7 +199,7 @@ def _plain(entry: Any) -> Any:
 def _collected(rows: Rows) -> Any:
     _settings.check_fits(
         rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype),
-        f"the {rows.shape[0]} rows that this model needs in its file",
+        f"the {counted(rows.shape[0], 'row')} that this model needs in its file",
         "Fit it with an approximation, which keeps few rows",
     )
     return rows.collect()

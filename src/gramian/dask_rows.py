@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from gramian import _arrays, _chunks, _settings
+from gramian import _arrays, _chunks, _optional, _settings
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.file_rows import FileRows
 from gramian.rows import ArrayRows, Rows, even_spans
 
-try:
+with _optional.needed("dask", "Working on dask collections"):
     import dask
     import dask.array as da
     from dask.base import DaskMethodsMixin, get_scheduler
@@ -31,10 +32,6 @@ try:
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
     from gramian._calls import Call, Large, packed
-except ImportError as error:
-    raise ImportError(
-        "Rows of dask collections need the package dask: pip install 'gramian[dask]'."
-    ) from error
 
 __all__ = ["DaskRows"]
 
@@ -104,7 +101,7 @@ class DaskRows(Rows):
         return rows
 
     def __repr__(self) -> str:
-        chunks = f"{len(self._lengths)} chunks"
+        chunks = counted(len(self._lengths), "chunk")
         return f"DaskRows(shape={self.shape}, dtype={self.data.dtype}, {chunks})"
 
     def example(self) -> Array:
@@ -114,7 +111,8 @@ class DaskRows(Rows):
     def _reference(self) -> Array:
         if self.device is None:
             return np.empty(0)
-        import torch
+        with _optional.needed("torch", f"device={self.device!r}"):
+            import torch
 
         return torch.empty(0)  # here in this process, whatever the workers have
 
@@ -257,7 +255,8 @@ class DaskRows(Rows):
         size = len(numbers) * self.shape[1] * _arrays.itemsize(self.dtype)
         in_order = bool(np.all(numbers[1:] >= numbers[:-1]))
         if size <= min(GATHERED_BYTES, _settings.memory_budget() // 4) or not in_order:
-            _settings.check_fits(size, f"{len(numbers)} chosen rows", "Choose them in order")
+            what = counted(len(numbers), "chosen row")
+            _settings.check_fits(size, what, "Choose them in order")
             return ArrayRows(self.take(numbers))
         pieces, lengths = [], []
         for chunk, first, own in self._within(numbers):
@@ -304,7 +303,8 @@ class DaskRows(Rows):
     def here(self) -> Rows:
         _settings.check_fits(
             self.shape[0] * self.shape[1] * _arrays.itemsize(self.dtype),
-            f"all {self.shape[0]} rows in this process, as an exact kernel matrix needs them",
+            f"all {counted(self.shape[0], 'row')} in this process, as an exact kernel matrix needs "
+            "them",
             "Use an approximation, such as kernel=Nystroem(kernel, 1000)",
         )
         rows = ArrayRows(self.collect())
@@ -445,7 +445,8 @@ def spread_rows(rows: Rows, *, device: str | None = None) -> DaskRows:
 @contextmanager
 def connected(address: str) -> Iterator[None]:
     """The cluster at this address, for as long as it is used."""
-    from distributed import Client
+    with _optional.needed("distributed", "Computing on a dask cluster"):
+        from distributed import Client
 
     try:
         client = Client(address, timeout=PATIENCE)
@@ -625,7 +626,7 @@ def _matrix(data: Any, name: str) -> Any:
         )
     if data.ndim != 2:
         raise ValueError(
-            f"Expected a 2D array for {name}; got {data.ndim} dimension(s). Reshape it to "
+            f"Expected a 2D array for {name}; got {counted(data.ndim, 'dimension')}. Reshape it to "
             "(n_rows, n_columns)."
         )
     if is_frame:

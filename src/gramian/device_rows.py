@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _settings
+from gramian import _arrays, _optional, _settings
 from gramian._arrays import Array
 from gramian.rows import ArrayRows, BlockRows, Rows
 
@@ -40,7 +40,8 @@ class DeviceRows(BlockRows):
     _held = 4  # as it is stored: page-locked, and on the device; in the working dtype: twice
 
     def __init__(self, rows: Rows, device: str) -> None:
-        import torch
+        with _optional.needed("torch", f"device={device!r}"):
+            import torch
 
         self.rows = rows
         self.device = device

@@ -14,6 +14,7 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array, Namespace
 from gramian._linalg import psd_root
 from gramian._threads import side_by_side
+from gramian._wording import counted
 from gramian.core import BlockCore
 from gramian.rows import ArrayRows, FeatureRows, JoinedRows, Rows, for_half, held
 
@@ -468,7 +469,9 @@ class Factors:
         other = self if other is None else other
         if self.spread or other.spread:
             _settings.check_fits(
-                8 * other.shape[0] * self.rank, f"features of {other.shape[0]} rows", "Pass fewer"
+                8 * other.shape[0] * self.rank,
+                f"features of {counted(other.shape[0], 'row')}",
+                "Pass fewer",
             )
             return self.columns_with(other.coordinates(np.arange(other.shape[0])))
         xp = self.xp

@@ -236,7 +236,7 @@ def open_rows(
     no option is needed: ``KernelKMeans(5).fit(Path("rows.parquet"))``.
 
     NPY files need nothing else; Parquet (.parquet, .pq), Arrow (.arrow, .feather, .ipc), CSV and
-    TSV files (also .gz) need ``pip install 'gramian[cli]'``. A CSV file is read once to count its
+    TSV files (also .gz) need ``pip install "gramian[cli]"``. A CSV file is read once to count its
     lines.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.rows import ArrayRows, Rows
 
@@ -63,7 +64,7 @@ class Gram:
         if not self.kernel.is_matrix and given != own:
             raise ValueError(
                 f"The rows and the columns of a kernel matrix stand for rows of the same kind; got "
-                f"{given} numbers in each of the former and {own} in each of the latter."
+                f"{counted(given, 'number')} in each of the former and {own} in each of the latter."
             )
         self.shape = (self.rows.shape[0], self.points.shape[0])
         self.dtype = _tiles.common_dtype(self.rows, self.points)
@@ -128,7 +129,7 @@ class Gram:
         V = _arrays.like(V, self._example())
         if V.shape[0] != self.shape[1]:
             raise ValueError(
-                f"K has {self.shape[1]} columns, so V needs as many rows; got shape "
+                f"K has {counted(self.shape[1], 'column')}, so V needs as many rows; got shape "
                 f"{tuple(V.shape)}."
             )
         if V.ndim == 1:

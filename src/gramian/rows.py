@@ -22,6 +22,7 @@ from sklearn.utils import check_array
 from gramian import _arrays, _files, _objects, _settings
 from gramian._arrays import Array, Namespace
 from gramian._threads import in_order
+from gramian._wording import counted
 
 __all__ = ["ArrayRows", "FeatureRows", "Rows", "as_rows"]
 
@@ -279,7 +280,7 @@ class BlockRows(Rows):
         workers = self._workers()
         _settings.check_fits(
             workers * self._needed(row_bytes),
-            f"even one row of this computation in each of {workers} threads",
+            f"even one row of this computation in each of {counted(workers, 'thread')}",
             "Set n_threads=1",
         )
         return even_spans(start, self.shape[0], self._most_rows(row_bytes))
@@ -528,7 +529,7 @@ class FeatureRows(Rows):
         taken = self.rows.take(indices)
         if len(indices) <= LEAST_ROWS:
             return self.features(taken)
-        return self._on(ArrayRows(taken)).collect()  # in blocks, and in threads
+        return self.on(ArrayRows(taken)).collect()  # in blocks, and in threads
 
     def map(
         self,
@@ -598,9 +599,9 @@ class FeatureRows(Rows):
 
     def choose(self, numbers: np.ndarray) -> Rows:
         product = self.product and (self.product[0].choose(numbers), self.product[1])
-        return self._on(self.rows.choose(numbers), product)
+        return self.on(self.rows.choose(numbers), product)
 
-    def _on(self, rows: Rows, product: tuple[Rows, Array] | None = None) -> FeatureRows:
+    def on(self, rows: Rows, product: tuple[Rows, Array] | None = None) -> FeatureRows:
         """The same features of other rows."""
         return FeatureRows(
             rows,
@@ -651,7 +652,7 @@ class FeatureRows(Rows):
         self.rows.check_room(size, what, advice)
 
     def here(self) -> Rows:
-        return self._on(self.rows.here()) if self.spread else self
+        return self.on(self.rows.here()) if self.spread else self
 
     def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
         """These rows with ``count`` of them held in memory, and the order that they are then in.

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.approximations.base import ApproximationWarning
 from gramian.gram import Gram
 from gramian.rows import Rows
@@ -154,7 +155,7 @@ def _given_labels(given: Any, n: int) -> np.ndarray:
         )
     if labels.shape != (n,):
         raise ValueError(
-            f"partition given as labels needs one for each of the {n} rows; got shape "
+            f"partition given as labels needs one for each of the {counted(n, 'row')}; got shape "
             f"{labels.shape}."
         )
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
@@ -183,8 +184,8 @@ def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
         return Partition(labels, centres)
     few = "no rows" if least == 1 else f"fewer than {least} rows"
     warnings.warn(
-        f"{count - len(kept)} of {count} blocks had {few} and were merged with the nearest "
-        f"others: {len(kept)} are left.",
+        f"{count - len(kept)} of {count} blocks had {few}: merged with the nearest others, they "
+        f"leave {counted(len(kept), 'block')}.",
         ApproximationWarning,
         stacklevel=7,
     )

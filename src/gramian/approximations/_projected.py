@@ -28,11 +28,15 @@ def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
     return Gram(gram.kernel, ArrayRows(_arrays.astype(points, gram.rows.xp.float64)))
 
 
-def projected_bytes(rows: Rows, m: int, r: int) -> Amounts:
-    """What a :class:`ProjectedKernel` of m points and r features takes."""
+def projected_bytes(rows: Rows, m: int, r: int, point_bytes: int | None = None) -> Amounts:
+    """What a :class:`ProjectedKernel` of m points and r features takes.
+
+    A point takes ``point_bytes``, by default as much as a row.
+    """
     item = _arrays.itemsize(rows.dtype)
+    own = rows.row_bytes if point_bytes is None else point_bytes
     # Points as they are, and prepared in their own dtype and in float64; P, also in panels.
-    return {"landmarks": m * (2 + 8 // item) * rows.row_bytes, "projection": 3 * m * r * item}
+    return {"landmarks": m * (2 + 8 // item) * own, "projection": 3 * m * r * item}
 
 
 class ProjectedKernel:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._checks import positive_integer
+from gramian._wording import counted
 from gramian.approximations.base import Approximation
 from gramian.gram import Gram
 from gramian.kernels import Kernel
@@ -163,8 +164,8 @@ class DotProductMap(Approximation):
         exact = (d if self._slope else 0) + (1 if own else 0)
         if n < exact + bool(drawn):
             raise ValueError(
-                f"keep_linear=True keeps the {d} columns of X as features: n_components of "
-                f"{type(self).__name__} must be at least {exact + bool(drawn)}; got {n}."
+                f"keep_linear=True keeps the {counted(d, 'column')} of X as features: n_components "
+                f"of {type(self).__name__} must be at least {exact + bool(drawn)}; got {n}."
             )
         like = _arrays.dense(gram.rows.take([0]))
         self._dtype = like.dtype

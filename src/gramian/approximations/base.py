@@ -17,6 +17,7 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian._estimators import KernelEstimator, all_or_nothing, generator
 from gramian._threads import one_blas_thread
+from gramian._wording import counted
 from gramian.device_rows import DeviceRows
 from gramian.factors import Factors
 from gramian.gram import Gram
@@ -83,7 +84,7 @@ class Approximation(
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, n_components_)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must implement _features or factor_rows.")
 
     @property
     def exact_kernel_(self) -> Kernel:
@@ -172,7 +173,7 @@ class Approximation(
         n, r = factors.shape[0], factors.rank
         factors.check_room(
             n * r * _arrays.itemsize(factors.dtype),
-            f"{r} features of {n} rows",
+            f"{counted(r, 'feature')} of {counted(n, 'row')}",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",
         )
         return rows.answer(factors.features(rows.answer_memory((n, r), factors.dtype)))

@@ -18,6 +18,7 @@ from gramian import _arrays, _linalg, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
 from gramian._threads import one_blas_thread, side_by_side
+from gramian._wording import counted
 from gramian.approximations._basis import (
     SAMPLED_BESIDE,
     SAMPLED_PER_RANK,
@@ -101,7 +102,7 @@ class _Blocks(Approximation):
     def _check_count(self, count: int, total: int, n: int) -> None:
         if count > n:
             raise ValueError(
-                f"n_blocks={count} exceeds the {n} rows: ask for fewer blocks than rows."
+                f"n_blocks={count} exceeds the {counted(n, 'row')}: ask for fewer blocks than rows."
             )
         if total < count:
             raise ValueError(

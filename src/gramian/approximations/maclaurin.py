@@ -8,6 +8,7 @@ import numpy as np
 
 from gramian import _arrays, _settings, _tiles
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.approximations._series import DotProductMap, Series
 
 __all__ = ["RandomMaclaurin"]
@@ -32,7 +33,7 @@ class MaclaurinFeatures:
         size = _arrays.itemsize(like.dtype)
         _settings.check_fits(
             size * d * int(degrees.sum()),
-            f"{int(degrees.sum())} random vectors with {d} columns",
+            f"{counted(int(degrees.sum()), 'random vector')} with {counted(d, 'column')}",
             TOO_MANY,
         )
         self.factors = []

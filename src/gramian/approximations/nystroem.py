@@ -15,6 +15,7 @@ from gramian import _arrays, _linalg, _settings, _tiles
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, positive_integer
 from gramian._threads import few_blas_threads
+from gramian._wording import counted
 from gramian.approximations._projected import ProjectedKernel, gram_of, projected_bytes
 from gramian.approximations.base import Approximation, ApproximationWarning
 from gramian.factors import Factors
@@ -38,9 +39,10 @@ class Nystroem(Approximation):
     n_components : int or "sqrt", default=100
         The number m of landmarks; "sqrt" is the square root of the number of rows, rounded up.
     landmarks : str, Sampler or array, default="auto"
-        How they are chosen: see :func:`gramian.sampler_names`. "auto" takes k-means centres, or
-        randomly pivoted Cholesky where rows are no dense vectors. An array gives the landmarks
-        themselves: points of shape (m, n_columns), m objects, or the numbers of m rows.
+        How they are chosen: see :func:`gramian.sampler_names`. "auto" takes k-means centres, of
+        sparse rows as of dense ones; or randomly pivoted Cholesky where rows are no vectors, or so
+        wide that dense centres take more than a sixteenth of the memory budget. An array gives the
+        landmarks themselves: points of shape (m, n_columns), m objects, or the numbers of m rows.
     rank : int, optional
         Keep this many features, fewer than landmarks.
     truncation : {"embedding", "core"}, default="embedding"
@@ -111,8 +113,8 @@ class Nystroem(Approximation):
             self._grow(gram, sampler, m, rng, target)
         if len(self.landmarks_) < m and self.tol is None and not sampler.fixed:
             warnings.warn(
-                f"Nystroem uses {len(self.landmarks_)} landmarks in place of {m}: the rows have no "
-                "more that differ.",
+                f"Nystroem uses {counted(len(self.landmarks_), 'landmark')} in place of {m}: the "
+                "rows have no more that differ.",
                 ApproximationWarning,
                 stacklevel=5,
             )
@@ -130,8 +132,8 @@ class Nystroem(Approximation):
             )
         if self.rank is not None and positive_integer(self, "rank", self.rank) > m:
             raise ValueError(
-                f"rank={self.rank} exceeds the {m} landmarks that n_components asks for: a rank is "
-                "at most the number of landmarks."
+                f"rank={self.rank} exceeds the {counted(m, 'landmark')} that n_components asks "
+                "for: a rank is at most the number of landmarks."
             )
         return min(m, n)
 
@@ -165,7 +167,8 @@ class Nystroem(Approximation):
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
-        kept, item = projected_bytes(rows, m, r), _arrays.itemsize(rows.dtype)
+        own, item = sampler.landmark_bytes(rows), _arrays.itemsize(rows.dtype)
+        kept = projected_bytes(rows, m, r, own)
         steps: list[Amounts] = [
             {
                 "choice of landmarks": sampler.select_bytes(rows, m),
@@ -177,12 +180,18 @@ class Nystroem(Approximation):
             steps.append({**kept, "blocks": rows.walk_bytes(work + item * m)})
         if self.rank is not None and self.truncation == "embedding":
             inner = rows.walk_bytes(work + item * m, item * m**2)
-            steps.append({**projected_bytes(rows, m, m), "features": 2 * 8 * m**2 + inner})
+            steps.append({**projected_bytes(rows, m, m, own), "features": 2 * 8 * m**2 + inner})
         return kept, steps
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
-        W = gram_of(gram, landmarks).dense()
+        W = gram_of(gram, landmarks).dense() if len(landmarks) else None
+        if W is None or not bool(_arrays.namespace(W).any(W != 0)):
+            raise ValueError(
+                f"{type(self).__name__} has nothing to approximate: {gram.kernel!r} is 0 for all "
+                "pairs of landmarks, as kernels of inner products are where rows are 0. Leave such "
+                "rows out, or use another kernel."
+            )
         W = W if _arrays.is_on_gpu(W) else _arrays.to_numpy(W)
         scale = np.ones(len(W))
         if landmarks.probabilities is not None:
@@ -242,8 +251,8 @@ class Nystroem(Approximation):
         features are row j of ``coordinates``: its product with a row x is Σ a_i k(landmark_i, x).
         """
         xp = _arrays.namespace(coordinates)
-        P = _arrays.astype(self._projected.projection, xp.float64)
-        return P @ xp.matrix_transpose(coordinates)
+        P, z = (_arrays.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
+        return P @ xp.matrix_transpose(z)
 
     def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
@@ -264,9 +273,10 @@ class Nystroem(Approximation):
                 break
             m = min(2 * m, most)
         warnings.warn(
-            f"Nystroem reached a trace error of {error:.2g} with {len(landmarks)} landmarks, all "
-            f"that the memory budget allows; asked for was tol={self.tol:g}. Raise the budget with "
-            "gramian.set_config(memory_budget=...), or tol.",
+            f"Nystroem reached a trace error of {error:.2g} with "
+            f"{counted(len(landmarks), 'landmark')}, all that the memory budget allows; asked for "
+            f"was tol={self.tol:g}. Raise the budget with gramian.set_config(memory_budget=...), "
+            "or tol.",
             ApproximationWarning,
             stacklevel=6,
         )

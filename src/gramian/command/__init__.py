@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(command, arguments)
     except KeyboardInterrupt:
         return _ends(name, "interrupted", 130)
-    except SystemExit as end:  # argparse's, after help; rich's, when nobody reads on
+    except SystemExit as end:  # argparse's, after help; the screen's, when nobody reads on
         return int(end.code or 0)
     except Exception as error:
         if debug:

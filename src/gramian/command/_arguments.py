@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from gramian import _optional
 from gramian._settings import config_context
 from gramian.command._errors import UsageError
 from gramian.tables.sources import FORMATS
@@ -144,7 +145,8 @@ _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "devic
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
     """The library's settings as the options say."""
-    chosen: dict[str, Any] = {"progress": sys.stderr.isatty() and not args.quiet}
+    wanted = sys.stderr.isatty() and not args.quiet
+    chosen: dict[str, Any] = {"progress": wanted and _optional.is_importable("rich.progress")}
     for option, name in _SETTINGS.items():
         if getattr(args, option, None) is not None:
             chosen[name] = getattr(args, option)

@@ -9,6 +9,7 @@ from typing import Any
 
 import gramian
 from gramian import _settings
+from gramian._wording import counted
 from gramian.approximations import Approximation, Exact
 from gramian.command._errors import UsageError
 from gramian.command._screen import Screen
@@ -80,7 +81,7 @@ def show(screen: Screen, fitted: Any, rows: Rows) -> None:
     if used is None:
         screen.line("matrix", f"exact: {matrix} in all")
         return
-    screen.line("matrix", f"{type(used).__name__}, {used.n_components_:,} features")
+    screen.line("matrix", f"{type(used).__name__}, {counted(used.n_components_, 'feature', ',')}")
     try:
         error = gramian.relative_error(used, rows)
         screen.line("error", f"{error}, relative to the kernel matrix (Frobenius)")

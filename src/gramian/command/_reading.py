@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gramian._wording import counted
 from gramian.command._errors import UsageError
 from gramian.command._screen import Screen
 from gramian.rows import Rows
@@ -100,7 +101,7 @@ def prepared(table: Table, args: Namespace, target: str | None = None) -> Prepar
 def show(screen: Screen, table: Table, preparation: Preparation) -> None:
     used = len(preparation.columns)
     left_out = [name for name in table.names if name not in preparation.names]
-    said = f"{table.n_rows:,} rows, {used:,} columns of {table.said}"
+    said = f"{counted(table.n_rows, 'row', ',')}, {counted(used, 'column', ',')} of {table.said}"
     if left_out:
         named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
         said += f" (without {', '.join(named)})"

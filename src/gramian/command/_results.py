@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from gramian import _arrays, models
+from gramian import _arrays, _files, _optional, models
 from gramian._writing import whole_file
 from gramian.approximations import Approximation
 from gramian.command._errors import UsageError
@@ -24,6 +24,8 @@ from gramian.tables import TableModel
 
 Columns = dict[str, np.ndarray]
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".npy")
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TEXT_ROWS = 10_000  # that are written at a time
 
 
 class Kind(NamedTuple):
@@ -63,6 +65,8 @@ class Outputs:
             raise UsageError(
                 f"The output {str(self.path)!r} must end in one of {', '.join(endings)}."
             )
+        if self.path.suffix.lower() in (".parquet", ".arrow"):
+            _arrow_to_write(self.path.suffix.lower())
         if self.model and self.model.absolute() == self.path.absolute():
             raise UsageError("The output and the model must be different files.")
         read = [getattr(args, "data", ""), getattr(args, "fitted", "")]  # data, and a model
@@ -123,15 +127,10 @@ def _plain(values: np.ndarray) -> np.ndarray:
 
 
 def _write_table(file: BinaryIO, ending: str, columns: Columns) -> None:
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UsageError(
-            f"Writing {ending} files needs the package pyarrow: pip install 'gramian[cli]'. NPY "
-            "files need nothing else."
-        ) from error
+    if ending in DELIMITERS and not _optional.is_importable("pyarrow.csv"):
+        _write_text(file, DELIMITERS[ending], columns)
+        return
+    pyarrow = _arrow_to_write(ending)
     # Strides other than those of one column alone are unknown to Arrow.
     table = pyarrow.table({name: np.ascontiguousarray(v) for name, v in columns.items()})
     if ending == ".parquet":
@@ -140,8 +139,38 @@ def _write_table(file: BinaryIO, ending: str, columns: Columns) -> None:
         with pyarrow.ipc.new_file(file, table.schema) as out:
             out.write_table(table)
     else:
-        delimiter = "\t" if ending == ".tsv" else ","
+        delimiter = DELIMITERS[ending]
         pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(delimiter=delimiter))
+
+
+def _arrow_to_write(ending: str) -> Any:
+    with _optional.needed("pyarrow", f"Writing {_files.FORMATS[ending]} files"):
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    return pyarrow
+
+
+def _write_text(file: BinaryIO, delimiter: str, columns: Columns) -> None:
+    """As pyarrow writes it, which takes a fifth of the time."""
+    names = (_quoted(name) for name in columns)
+    file.write((delimiter.join(names) + "\n").encode())
+    n = len(next(iter(columns.values())))
+    for start in range(0, n, TEXT_ROWS):
+        block = (_entries(values[start : start + TEXT_ROWS]) for values in columns.values())
+        lines = (delimiter.join(line) + "\n" for line in zip(*block, strict=True))
+        file.write("".join(lines).encode())
+
+
+def _entries(values: np.ndarray) -> list[str]:
+    texts = values.astype(str).tolist()
+    if values.dtype.kind == "b":
+        return [text.lower() for text in texts]
+    return texts if values.dtype.kind in "iufM" else [_quoted(text) for text in texts]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def features_writer(approximation: Approximation, rows: Rows) -> Callable[[BinaryIO, str], None]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
-
-from gramian.command._errors import UsageError
 
 LABEL = 10
 
@@ -28,28 +27,30 @@ class Screen:
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
+
+    def print(self, text: str) -> None:
+        """Text as it is: names in it must have been made ``visible``."""
+        if self.quiet:
+            return
         try:
-            from rich.console import Console
-        except ImportError as error:
-            raise UsageError(
-                "The command gramian needs the package rich: pip install 'gramian[cli]'."
-            ) from error
-        # Names of columns and files are no markup.
-        self.console = Console(markup=False, highlight=False, emoji=False, quiet=quiet)
+            print(text, flush=True)
+        except BrokenPipeError:  # nobody reads on, as after head; nor should Python's own end write
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(1) from None
 
     def line(self, label: str, text: str) -> None:
-        self.console.print(f"{label:<{LABEL}}{visible(text)}", soft_wrap=True)
+        self.print(f"{label:<{LABEL}}{visible(text)}")
 
-    def table(self, *columns: str) -> Any:
-        """A table of rich, to which rows of texts are added with ``add_row``."""
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for column in columns:
-            is_text = not column.startswith(">")
-            table.add_column(column.removeprefix(">"), justify="left" if is_text else "right")
-        return table
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Rows of texts below the names of their columns; one that begins with > is of numbers."""
+        names = [column.removeprefix(">") for column in columns]
+        lines = [names, *([visible(text) for text in row] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, ["─" * width for width in widths])
+        sides = [">" if column.startswith(">") else "<" for column in columns]
+        for line in lines:
+            cells = zip(line, sides, widths, strict=True)
+            self.print("   ".join(f"{text:{side}{width}}" for text, side, width in cells).rstrip())
 
     @contextmanager
     def timed(self, label: str = "time") -> Iterator[None]:

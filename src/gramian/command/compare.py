@@ -55,7 +55,7 @@ def run(args: Namespace, screen: Screen) -> None:
             )
     comparison.report(outputs.path, title=_reading.stem(args.data))
     screen.line("advice", comparison.recommendation)
-    screen.console.print(comparison.code, soft_wrap=True)
+    screen.print(comparison.code)
     outputs.show(screen, "report")
 
 
@@ -70,4 +70,4 @@ def _show(screen: Screen, result: Any) -> None:
 
 
 def _line(screen: Screen, *entries: Any) -> None:
-    screen.console.print(visible(LINE.format(*entries)), soft_wrap=True)
+    screen.print(visible(LINE.format(*entries)))

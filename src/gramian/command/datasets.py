@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from gramian import datasets
 from gramian.command import _arguments
-from gramian.command._screen import Screen, visible
+from gramian.command._screen import Screen
 
 
 def add_options(parser: _arguments.Parser) -> None:
@@ -14,12 +14,12 @@ def add_options(parser: _arguments.Parser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> None:
-    table = screen.table("name", ">rows", ">columns", ">test rows", "from")
+    table = []
     for one in datasets.listing():
         rows, columns = ("?", "?") if one.shape is None else (f"{size:,}" for size in one.shape[:2])
         test = "" if one.test_rows is None else f"{one.test_rows:,}"
-        table.add_row(visible(one.name), rows, columns, test, visible(one.place))
-    screen.console.print(table)
+        table.append([one.name, rows, columns, test, one.place])
+    screen.table(["name", ">rows", ">columns", ">test rows", "from"], table)
     screen.line(
         "NAME.npz", f"in the folder that the variable {datasets.FOLDER} names is the set NAME"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian._wording import counted
 from gramian.command import _arguments, _reading
 from gramian.command._results import Outputs, kind_of, outcome_writer
 from gramian.command._screen import Screen
@@ -59,4 +60,5 @@ def _score(
     if truth is not None and not screen.quiet:
         classes = isinstance(estimator, KernelRidgeClassifier)
         if classes or np.asarray(truth).dtype.kind in "biuf":
-            score(screen, np.asarray(truth), predicted, f"{len(truth):,} rows", classes)
+            where = counted(len(truth), "row", ",")
+            score(screen, np.asarray(truth), predicted, where, classes)

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from gramian import experiments
+from gramian._wording import counted
 from gramian._writing import whole_file
 from gramian.command import _arguments
 from gramian.command._errors import UsageError
@@ -89,18 +90,16 @@ def run(args: Namespace, screen: Screen) -> None:
     missing = [each for each in found.outcomes if each.reproduced is None]
     if missing:
         raise UsageError(
-            f"{len(missing)} of {len(found.outcomes)} experiments could not be run. "
+            f"{len(missing)} of {counted(len(found.outcomes), 'experiment')} could not be run. "
             f"{missing[0].name}: {missing[0].reason} --quick needs no data."
         )
 
 
 def _list(names: list[str], screen: Screen) -> None:
-    table = screen.table("name", "what")
-    for each in experiments.find(names or ["all"]):
-        table.add_row(each.name, each.title)
-    screen.console.print(table)
+    found = experiments.find(names or ["all"])
+    screen.table(["name", "what"], [[each.name, each.title] for each in found])
 
 
 def _show(outcome: experiments.Outcome, screen: Screen) -> None:
     said = f"{outcome.name:<22}{WORDS[outcome.reproduced]:<12}"
-    screen.console.print(visible(said + (outcome.verdict or outcome.reason)), soft_wrap=True)
+    screen.print(visible(said + (outcome.verdict or outcome.reason)))

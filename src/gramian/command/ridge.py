@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramian import _arrays
+from gramian._wording import counted
 from gramian.command import _arguments, _estimators, _reading, _signatures
 from gramian.command._errors import UsageError
 from gramian.command._results import Outputs, columns_of, writer
@@ -81,7 +82,7 @@ def run(args: Namespace, screen: Screen) -> None:
         columns = columns_of(model, predicted)
         if held_out.any():
             columns["held_out"] = held_out
-            where = f"{held_out.sum():,} rows held out"
+            where = f"{counted(held_out.sum(), 'row', ',')} held out"
             score(screen, y[held_out], predicted[held_out], where, classes)
         outputs.write(writer(columns), TableModel(model, preparation))
     outputs.show(screen, "output")
@@ -108,7 +109,7 @@ def is_classes(y: np.ndarray) -> bool:
 def _about(y: np.ndarray, classes: bool, name: str) -> str:
     if classes:
         other = " (--task regress takes them as numbers)" if y.dtype.kind in "iuf" else ""
-        return f"{name}: {len(np.unique(y)):,} classes{other}"
+        return f"{name}: {counted(len(np.unique(y)), 'class', ',')}{other}"
     low, high = (f"{float(end):.4g}" for end in (y.min(), y.max()))
     return f"{name}: numbers from {low} to {high}"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone, is_regressor
 
 from gramian._settings import format_bytes
+from gramian._wording import counted
 from gramian.comparison.source import Source
 from gramian.report.text import percent
 
@@ -36,16 +37,16 @@ def _score(result: Measurement) -> float:
 
 def recommendation(comparison: Comparison) -> str:
     chosen, data = best(comparison), comparison.data
-    what = f"{chosen.name} with {chosen.size:,} features"
+    what = f"{chosen.name} with {counted(chosen.size, 'feature', ',')}"
     error = percent(chosen.error)
     memory = (
-        f"{format_bytes(chosen.nbytes_all)} for all {data.rows:,} rows (the exact matrix: "
-        f"{format_bytes(matrix_bytes(comparison))})"
+        f"{format_bytes(chosen.nbytes_all)} for all {counted(data.rows, 'row', ',')} (the exact "
+        f"matrix: {format_bytes(matrix_bytes(comparison))})"
     )
     if comparison.score_name is not None:
         exact = comparison.exact
         beside = "" if exact is None or exact.score is None else f" (exact: {exact.score:.3f})"
-        where = f" on {data.held_out:,} held-out rows" if data.held_out else ""
+        where = f" on {counted(data.held_out, 'held-out row', ',')}" if data.held_out else ""
         return (
             f"Take {what}: {comparison.score_name} {chosen.score:.3f}{beside}{where}, the least "
             f"memory within {SCORE_LOSS:g} of the best, with a relative error of {error} and "
@@ -65,7 +66,7 @@ def recommendation(comparison: Comparison) -> str:
 def affordable(comparison: Comparison) -> tuple[bool, str]:
     """Whether the exact matrix of all rows fits the memory budget, and a sentence that says so."""
     size, budget = matrix_bytes(comparison), int(comparison.settings["memory budget"])
-    rows = f"{comparison.data.rows:,} rows"
+    rows = counted(comparison.data.rows, "row", ",")
     if size <= budget:
         said = f"The exact matrix of {rows} takes {format_bytes(size)}"
         return True, f"{said}, and the memory budget is {format_bytes(budget)}."

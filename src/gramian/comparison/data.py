@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from gramian import _arrays, _files
+from gramian._wording import counted
 from gramian.kernels import Kernel
 from gramian.rows import ArrayRows, Rows
 
@@ -65,8 +66,8 @@ def as_target(y: Any, rows: Rows) -> np.ndarray | None:
         target = target[:, 0]
     if target.ndim not in (1, 2) or len(target) != rows.shape[0]:
         raise ValueError(
-            f"y of compare must have one entry for each of the {rows.shape[0]} rows; got shape "
-            f"{target.shape}."
+            f"y of compare must have one entry for each of the {counted(rows.shape[0], 'row')}; "
+            f"got shape {target.shape}."
         )
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         raise ValueError("y of compare contains NaN or infinity. Drop such rows, or fill them in.")
@@ -102,8 +103,8 @@ def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed:
 def _split(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if len(numbers) < 2 * HELD_OUT:
         raise ValueError(
-            f"compare holds out a quarter of the rows for the scores, and {len(numbers)} rows are "
-            "too few for that: leave y out, or pass more rows."
+            "compare has too few rows to hold out a quarter of them for the scores; got "
+            f"{counted(len(numbers), 'row')}. Leave y out, or pass more rows."
         )
     size = len(numbers) // HELD_OUT
     strata = None

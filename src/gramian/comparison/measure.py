@@ -19,6 +19,7 @@ from gramian import _arrays, _settings
 from gramian._checks import positive_integer
 from gramian._estimators import generator
 from gramian._progress import progress
+from gramian._wording import counted
 from gramian.approximations import Approximation, Exact, Nystroem
 from gramian.approximations.base import warnings_as_notes
 from gramian.comparison import catalogue, data
@@ -173,7 +174,8 @@ def _sizes(given: Iterable[int] | None, n: int) -> list[int]:
 def _versions() -> dict[str, str]:
     found = {"gramian": gramian.__version__, "Python": platform.python_version()}
     found |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return found | {"system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
+    cores = counted(os.cpu_count() or 1, "core")
+    return found | {"system": f"{platform.system()} {platform.machine()}, {cores}"}
 
 
 class _Bench:
@@ -258,8 +260,9 @@ class _Bench:
         n = gram.shape[0]
         if not gram.fits():
             raise ValueError(
-                f"The exact matrix of {n:,} rows takes {_settings.format_bytes(gram.nbytes)}, "
-                "more than is kept; a smaller max_rows measures it."
+                f"The exact matrix of {counted(n, 'row', ',')} takes "
+                f"{_settings.format_bytes(gram.nbytes)}, more than is kept; a smaller max_rows "
+                "measures it."
             )
         start = perf_counter()
         gram.dense()

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gramian import _optional
 from gramian._settings import format_bytes
+from gramian._wording import counted
 from gramian.approximations import Approximation
 from gramian.comparison import advice
 from gramian.comparison.data import DataFacts
@@ -188,10 +190,8 @@ class Comparison:
 
     def to_frame(self) -> pandas.DataFrame:
         """The results as a pandas frame, one line for each."""
-        try:
+        with _optional.needed("pandas", "Making a data frame"):
             import pandas
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install pandas.") from error
         table = [[getattr(result, name) for name in COLUMNS] for result in self.results]
         return pandas.DataFrame(table, columns=list(COLUMNS))
 
@@ -217,7 +217,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         d = self.data
-        return f"<Comparison of {len(self.results)} results on {d.rows} rows, {d.columns} columns>"
+        shape = f"{counted(d.rows, 'row')}, {counted(d.columns, 'column')}"
+        return f"<Comparison of {counted(len(self.results), 'result')} on {shape}>"
 
     def __str__(self) -> str:
         header = ["approximation", "size", "error", "seconds", "memory"]

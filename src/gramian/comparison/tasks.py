@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from gramian import _arrays
 from gramian._checks import positive_integer
 from gramian._threads import few_blas_threads, one_blas_thread
+from gramian._wording import counted
 from gramian.comparison.data import Sample, are_classes
 from gramian.gram import Gram
 from gramian.kernels import Kernel
@@ -126,7 +127,8 @@ class Clusters(Task):
         count = positive_integer("compare", "n_clusters", n_clusters)
         if count > rows.shape[0]:
             raise ValueError(
-                f"n_clusters={count} of compare exceeds the {rows.shape[0]} rows measured."
+                f"n_clusters={count} of compare exceeds the {counted(rows.shape[0], 'row')} "
+                "measured."
             )
         self.learner = KernelKMeans(count, random_state=seed)
         self.rows = rows

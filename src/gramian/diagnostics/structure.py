@@ -14,6 +14,7 @@ from gramian import _arrays
 from gramian._checks import positive, positive_integer
 from gramian._estimators import generator
 from gramian._threads import side_by_side
+from gramian._wording import counted
 from gramian.approximations import BKA, MEKA
 from gramian.diagnostics._table import lines
 from gramian.gram import Gram
@@ -234,8 +235,8 @@ def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np
     gram = Gram(source.kernel_, source._new_rows(X))
     if gram.shape[0] != len(source.labels_):
         raise ValueError(
-            f"{owner} needs the {len(source.labels_)} rows that {type(source).__name__} was fitted "
-            f"on; got {gram.shape[0]} rows."
+            f"{owner} needs the {counted(len(source.labels_), 'row')} that "
+            f"{type(source).__name__} was fitted on; got {counted(gram.shape[0], 'row')}."
         )
     return gram, members(owner, source.labels_, gram.shape[0])
 

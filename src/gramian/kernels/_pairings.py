@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from gramian import _arrays, _compiled
 from gramian._arrays import Array
+from gramian.rows import even_spans
+
+FILLED = 1 << 18  # entries of sparse rows that are dense at a time
 
 Tile = Callable[..., Array]  # tile(x, out=None) -> out
 Pairing = Callable[[Array, float, float], Tile]
@@ -57,7 +60,8 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     if _arrays.issparse(points):
         return _sparse_squared_euclidean(points, scale)
     xp = _arrays.namespace(points)
-    y = _arrays.astype(points, xp.float64)
+    d, y = points.shape[1], _arrays.astype(points, xp.float64)
+    own_norms = _arrays.row_norms(y)
     # Both sides must move by the very same vector: one that the points' own dtype can hold.
     centre = _arrays.astype(_arrays.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
     y = y - centre
@@ -70,10 +74,18 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     right = _arrays.contiguous(xp.matrix_transpose(scale * columns))
     right_as_points = _arrays.astype(right, points.dtype)
     bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
-    sparse_tile = _sparse_squared_euclidean(points, scale)
+
+    def sparse_tile(x: Array, out: Array) -> Array:
+        # Moving x would fill it: what that changes in the products is taken off them.
+        x = _arrays.astype(x, xp.float64)
+        squared = _arrays.matmul(x, right[:d, :])
+        squared += scale * (_arrays.row_norms(x) - 2 * (x @ centre))[:, None]
+        squared += scale * own_norms
+        out[...] = squared
+        return out
 
     def left(x: Array, dtype: object) -> Array:
-        rows, d = x.shape
+        rows = x.shape[0]
         moved = _arrays.empty((rows, d + 2 + spare), x, dtype)
         _arrays.subtract(x, _arrays.astype(centre, dtype), out=moved[:, :d])
         moved[:, d] = _arrays.row_norms(moved[:, :d])
@@ -83,11 +95,11 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         return moved
 
     def tile(x: Array, out: Array | None = None) -> Array:
-        if _arrays.issparse(x):
-            return sparse_tile(x, out)
         out = tile_memory(x, points, out)
+        if _arrays.issparse(x):
+            return _arrays.clip(sparse_tile(x, out), **bounds)
         moved = left(x, out.dtype)
-        size = abs(scale) * (float(xp.max(moved[:, x.shape[1]])) + largest)
+        size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
         if out.dtype == xp.float64:
             _arrays.matmul(moved, right, out)
         elif _arrays.eps(out.dtype) * size <= tolerance:
@@ -100,7 +112,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
 
 
 def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
-    """The same for sparse rows or points, in float64: moving them would fill them."""
+    """The same for sparse points, in float64: moving them would fill them."""
 
     def tile(x: Array, out: Array | None = None) -> Array:
         out = tile_memory(x, points, out)
@@ -122,6 +134,11 @@ def cityblock(points: Array, scale: float, tolerance: float) -> Tile:
     def tile(x: Array, out: Array | None = None) -> Array:
         nonlocal columns
         out = tile_memory(x, points, out)
+        if _arrays.issparse(x) and not _arrays.issparse(points):
+            # Few rows at a time as dense ones: most entries of the differences are not 0 anyway.
+            for start, stop in even_spans(0, x.shape[0], max(1, FILLED // x.shape[1])):
+                tile(x[start:stop].toarray(), out[start:stop])
+            return out
         loop = _compiled.cityblock(x, points, out)
         if loop is None:
             _arrays.cityblock(x, points, out)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.base import BaseEstimator
 
 from gramian import _arrays, _tiles
 from gramian._arrays import Array
-from gramian._checks import is_real
 from gramian.kernels._pairings import Form, Tile, fused_pairing
 from gramian.rows import Rows, as_rows
 
@@ -21,7 +21,7 @@ class KernelWarning(UserWarning):
     """A kernel that says little about the data it was fitted on."""
 
 
-class Kernel(BaseEstimator):
+class Kernel(BaseEstimator, ABC):
     """A kernel function k(x, y), as a scikit-learn parameter object.
 
     A kernel is called on rows: ``kernel(X, Y)`` is the matrix of all k(x_i, y_j), and ``kernel(X)``
@@ -38,6 +38,7 @@ class Kernel(BaseEstimator):
     stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
     takes_objects: ClassVar[bool] = False  # whether rows may be strings, sets, graphs, ...
     is_matrix: ClassVar[bool] = False  # whether rows are those of the kernel matrix itself
+    __array_ufunc__ = None  # so that NumPy's numbers leave products with a kernel to the kernel
     serial: ClassVar[bool] = False  # whether blocks must be evaluated one after the other
 
     @property
@@ -147,7 +148,8 @@ class Kernel(BaseEstimator):
         return rows.map(lambda x, out: self._diagonal(x), serial=self.serial, label="diagonal")
 
     def _diagonal(self, x: Array) -> Array:
-        raise NotImplementedError
+        """k(x, x) for each row of a block; not asked for where ``diagonal`` is overridden."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _diagonal.")
 
     def __add__(self, other: Any) -> Kernel:
         from gramian.kernels.compose import Sum
@@ -159,7 +161,8 @@ class Kernel(BaseEstimator):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(self, other) if is_real(other) else NotImplemented
+        number = isinstance(other, Real) and not isinstance(other, bool)
+        return Scaled(self, other) if number else NotImplemented
 
     def __rmul__(self, factor: float) -> Kernel:
         return self * factor

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from gramian import _arrays
@@ -17,8 +19,9 @@ __all__ = ["Product", "Scaled", "Sum"]
 class _Composed(Kernel):
     """A kernel made of others; it asks of each what it is asked."""
 
+    @abstractmethod
     def _parts(self) -> tuple[Kernel, ...]:
-        raise NotImplementedError
+        """The kernels that it is made of."""
 
     @property
     def psd(self) -> bool:
@@ -66,7 +69,9 @@ class _Pair(_Composed):
         self.right = right
 
     def _parts(self) -> tuple[Kernel, ...]:
-        return self.left, self.right
+        sign = "+" if isinstance(self, Sum) else "*"
+        form = f"{type(self).__name__}(left, right), or left {sign} right"
+        return _kernel(self, "left", form), _kernel(self, "right", form)
 
     def against(self, points: Array) -> Tile:
         left, right = self.left.against(points), self.right.against(points)
@@ -82,9 +87,9 @@ class _Pair(_Composed):
         return self._combine(self.left.diagonal(rows), self.right.diagonal(rows))
 
     @staticmethod
+    @abstractmethod
     def _combine(a: Array, b: Array) -> Array:
         """The two matrices as one; it may overwrite the first."""
-        raise NotImplementedError
 
 
 class Sum(_Pair):
@@ -142,7 +147,7 @@ class Scaled(_Composed):
         self.factor = factor
 
     def _parts(self) -> tuple[Kernel, ...]:
-        return (self.kernel,)
+        return (_kernel(self, "kernel", "Scaled(kernel, factor), or factor * kernel"),)
 
     def against(self, points: Array) -> Tile:
         inner, factor = self.kernel.against(points), self._checked_factor()
@@ -163,3 +168,14 @@ class Scaled(_Composed):
 
     def _checked_factor(self) -> float:
         return positive(self, "factor", self.factor)
+
+
+def _kernel(owner: Kernel, name: str, form: str) -> Kernel:
+    """A parameter of the owner, which must be a kernel."""
+    value = getattr(owner, name)
+    if isinstance(value, Kernel):
+        return value
+    raise TypeError(
+        f"{name} of {type(owner).__name__} must be a kernel, such as RBF(); got {value!r:.100}. "
+        f"Write {form}."
+    )

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.kernels._pairings import Tile, tile_memory
 from gramian.kernels.base import Kernel
 from gramian.rows import ArrayRows, Rows, even_spans
@@ -82,6 +83,8 @@ class FunctionKernel(Kernel):
             return np.asarray([[float(self.function(a, b)) for b in y] for a in x])
         if _arrays.is_objects(x):
             x, y = list(x), list(y)
+        else:
+            x, y = _arrays.same_dtype(x, y)
         values = self.function(x, y)
         shape = tuple(np.shape(values))
         if shape != expected:
@@ -153,7 +156,7 @@ class Precomputed(Kernel):
             if int(numbers.max()) >= x.shape[1]:
                 raise ValueError(
                     "With a precomputed kernel, pass the matrix K(X_new, X_train): it needs one "
-                    f"column for each training row; got {x.shape[1]} columns."
+                    f"column for each training row; got {counted(x.shape[1], 'column')}."
                 )
             out = tile_memory(x, points, out)
             out[...] = _arrays.take_columns(x, numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,9 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         factors = factors.persist(self._room(self._beside(factors)), partly=True)
         return factors, rows, _full(as_weights(sample_weight, rows), rows)
 
+    @abstractmethod
     def _beside(self, factors: Factors) -> Amounts:
         """What passes over factors take beside these."""
-        raise NotImplementedError
 
     def _settled_labels(self, labels: Array, rows: Rows) -> Array:
         return rows.settled(_arrays.astype(labels, _arrays.namespace(labels).int32))

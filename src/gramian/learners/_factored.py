@@ -10,6 +10,7 @@ import scipy.linalg
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._threads import one_blas_thread
+from gramian._wording import counted
 from gramian.core import BlockCore
 from gramian.factors import Factors
 from gramian.learners._systems import Solution, System, Watch
@@ -37,8 +38,8 @@ class Sums(NamedTuple):
         host = np.asarray(_arrays.to_numpy(squares))
         if weights is None:
             return cls([], np.empty(0), host, float(n), n)
-        counted = int(xp.sum(_arrays.astype(weights > 0, xp.int64)))
-        return cls([], np.empty(0), host, float(xp.sum(weights)), counted)
+        usable = int(xp.sum(_arrays.astype(weights > 0, xp.int64)))
+        return cls([], np.empty(0), host, float(xp.sum(weights)), usable)
 
     def plus(self, other: Sums) -> Sums:
         return Sums(
@@ -100,7 +101,9 @@ class Decomposition(NamedTuple):
     def of(cls, sums: Sums, core: BlockCore | None) -> Decomposition:
         r = len(sums.right)
         _settings.check_fits(
-            3 * 8 * r**2, f"the decomposition of a matrix of {r} features", "Use fewer of them"
+            3 * 8 * r**2,
+            f"the decomposition of a matrix of {counted(r, 'feature')}",
+            "Use fewer of them",
         )
         inner = scipy.linalg.block_diag(*sums.blocks)
         values, P = _linalg.spectrum(inner, None if core is None else core.dense())

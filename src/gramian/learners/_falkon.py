@@ -19,7 +19,7 @@ from gramian._threads import one_blas_thread
 from gramian.factors import Factors
 from gramian.learners._factored import Sums, mean_square
 from gramian.learners._systems import Solution, System, Watch
-from gramian.rows import FeatureRows
+from gramian.rows import ArrayRows, FeatureRows
 
 # Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
 KERNEL_VALUE = 200  # or another feature that is computed
@@ -111,21 +111,42 @@ class _Values:
 class _FusedValues:
     """The same, known by its rows x alone: a GPU multiplies with values that it does not store.
 
-    They are made after all where these need float64.
+    They are made after all, some rows at a time, where they need float64; and multiplied in the
+    dtype of the other side, as the GPU does.
     """
 
-    def __init__(self, fused: Any, features: Callable[..., Array], x: Array) -> None:
-        self.fused, self.features, self.x = fused, features, x
+    def __init__(self, source: FeatureRows, x: Array) -> None:
+        self.source, self.x = source, x
 
     def times(self, U: Array) -> Array:
-        product = self.fused.times(self.x, U)
-        return _Values(self.features(self.x)).times(U) if product is None else product
+        product = self.source.fused.times(self.x, U)
+        if product is not None:
+            return product
+
+        def part(c: Array, out: Array) -> Array:
+            return _arrays.matmul(_arrays.astype(c, U.dtype), U, out)
+
+        made, columns = self._made(), U.shape[1]
+        return made.map(part, width=columns, dtype=U.dtype, row_bytes=self._spare + 8 * columns)
 
     def transposed_times(self, W: Array) -> Array:
-        product = self.fused.transposed_times(self.x, W)
-        if product is None:
-            return _Values(self.features(self.x)).transposed_times(W)
-        return product
+        product = self.source.fused.transposed_times(self.x, W)
+        if product is not None:
+            return product
+        xp = self.source.xp
+
+        def part(c: Array, w: Array) -> Array:
+            return xp.matrix_transpose(_arrays.astype(c, w.dtype)) @ w
+
+        return self._made().sum(part, W, row_bytes=self._spare)
+
+    def _made(self) -> FeatureRows:
+        return self.source.on(ArrayRows(self.x))
+
+    @property
+    def _spare(self) -> int:
+        """For each row: values in float64, and those of a tile while it is made."""
+        return 2 * 8 * self.source.shape[1]
 
 
 class _Products:
@@ -167,9 +188,8 @@ class _Products:
     def _walk(self, part: Callable[..., Array], result_bytes: int, *aligned: Array) -> Array:
         source, dtype = self._fused, self.dtype
         if source is not None:
-            known = source.fused, source.features
             return source.rows.sum(
-                lambda x, *a: part(_FusedValues(*known, x), *a),
+                lambda x, *a: part(_FusedValues(source, x), *a),
                 *aligned,
                 result_bytes=result_bytes,
                 label="ridge",

@@ -9,6 +9,7 @@ import numpy as np
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._objects import numbers_or_objects
+from gramian._wording import counted
 from gramian.approximations import Approximation
 from gramian.factors import Factors
 from gramian.gram import Gram
@@ -56,8 +57,8 @@ def _checked(init: Any, k: int, rows: Rows) -> np.ndarray | Rows:
     if not numbers and given.shape != ((k,) if rows.are_objects else (k, d)):
         points = "objects" if rows.are_objects else f"points of shape ({k}, {d})"
         raise ValueError(
-            f"init must be 'k-means++', 'random', {k} {points}, or the numbers of {k} rows; "
-            f"got an array of shape {given.shape} and dtype {given.dtype}."
+            f"init must be 'k-means++', 'random', {k} {points}, or the numbers of "
+            f"{counted(k, 'row')}; got an array of shape {given.shape} and dtype {given.dtype}."
         )
     if not numbers:
         given = _arrays.like(given, rows.example(), rows.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -12,11 +12,13 @@ import scipy.linalg
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._threads import few_blas_threads, one_blas_thread
+from gramian._wording import counted
 from gramian.core import BlockCore
 from gramian.factors import Factors
 from gramian.rows import Rows
 
 SIGN_ROWS = 1000  # the first rows, whose scores decide the signs of components
+ROUNDED = 10  # times eps: how far features of equal rows may differ, relative to their size
 SHIFT_ROWS = 100  # of a part, whose mean stands for that of all
 
 
@@ -112,22 +114,25 @@ class Moments(NamedTuple):
         """The number of rows."""
         return sum(self.counts)
 
-    def components(self, core: BlockCore | None, k: int) -> Components:
-        """The k leading ones of K̃ = Z S Zᵀ, centred."""
+    def components(self, core: BlockCore | None, k: int, dtype: Any = np.float64) -> Components:
+        """The k leading ones of K̃ = Z S Zᵀ, centred, of features of this dtype."""
         r = sum(map(len, self.means))
         _settings.check_fits(
-            3 * 8 * r**2, f"the decomposition of a matrix of {r} features", "Use fewer of them"
+            3 * 8 * r**2,
+            f"the decomposition of a matrix of {counted(r, 'feature')}",
+            "Use fewer of them",
         )
         mean, scatter = self._pooled()
         S = None if core is None else core.dense()
         with few_blas_threads(r):
             values, P = _linalg.spectrum(scatter, S, k)
-        values = np.where(values > _linalg.cutoff(values, r), values, 0.0)
-        P = np.where(values > 0, P, 0.0)  # a direction in which no row has a score gives none
         total = float(np.trace(scatter) if S is None else np.vdot(scatter, S))
+        of_mean = self.n * float(mean @ (mean if S is None else S @ mean))
+        rounding = (ROUNDED * _arrays.eps(dtype)) ** 2 * abs(total + of_mean)  # of each feature
+        values = np.where(values > max(_linalg.cutoff(values, r), rounding), values, 0.0)
+        P = np.where(values > 0, P, 0.0)  # a direction in which no row has a score gives none
         if self.trace is not None:
             # The kernel's own diagonal; the mean's part is small, and what K̃ says of it close.
-            of_mean = self.n * float(mean @ (mean if S is None else S @ mean))
             total = max(self.trace - of_mean, total)
         P = P * self._signs(P, mean @ P)
         return Components(values, P, mean @ P, total)

@@ -10,6 +10,7 @@ import numpy as np
 from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._threads import few_blas_threads
+from gramian._wording import counted
 from gramian.approximations import Approximation, Nystroem
 from gramian.file_rows import planned_rows
 from gramian.gram import Gram
@@ -74,6 +75,28 @@ class PreImages:
         return cls(approximation, _arrays.like(solve(targets), right))
 
 
+class OneRow:
+    """The pre-image of all scores where the rows do not vary in the kernel's space: their mean.
+
+    Parameters
+    ----------
+    row : array of shape (n_columns,)
+    """
+
+    def __init__(self, row: Array) -> None:
+        self.row = row
+
+    @classmethod
+    def learn(cls, rows: Rows) -> OneRow:
+        xp = rows.xp
+        total = rows.sum(lambda x: xp.sum(_arrays.dense(x), axis=0, dtype=xp.float64))
+        return cls(total / rows.shape[0])
+
+    def predict(self, scores: Any) -> Array:
+        count = np.zeros(np.shape(scores)[0], dtype=np.intp)
+        return _arrays.take_rows(self.row[None, :], count)
+
+
 def pre_images_memory(rows: Rows, k: int) -> Amounts:
     """What ``PreImages.learn`` takes, of rows with k scores each."""
     n, d = rows.shape
@@ -110,6 +133,8 @@ def _landmarks(n: int, d: int) -> int:
     m = min(n, int(n**0.5 * log(n)), MOST_LANDMARKS, (isqrt(d * d + 4 * room) - d) // 2)
     m = max(m, min(n, LEAST_LANDMARKS))
     _settings.check_fits(
-        waiting * m * (m + d), f"pre-images of {d} columns", "Set fit_inverse_transform=False"
+        waiting * m * (m + d),
+        f"pre-images of {counted(d, 'column')}",
+        "Set fit_inverse_transform=False",
     )
     return m

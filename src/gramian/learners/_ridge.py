@@ -13,6 +13,7 @@ from gramian import _arrays
 from gramian._arrays import Array
 from gramian._checks import choice, is_real, not_negative, positive_integer
 from gramian._estimators import planned
+from gramian._wording import counted
 from gramian.approximations import Approximation, Nystroem
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
@@ -40,24 +41,11 @@ class RidgeLearner(KernelLearner):
     solves_factors = True
     _one_alpha = False  # whether the targets belong together, so that one alpha is chosen for all
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
-        *,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        validation_fraction: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    alpha: Any
+    tol: float
+    max_iter: int
+    validation_fraction: float | None
+    random_state: Any
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
@@ -151,9 +139,9 @@ class RidgeLearner(KernelLearner):
         self._keep(solution, system.alphas, None)
         if not solution.met:
             warnings.warn(
-                f"Kernel ridge stopped after {solution.iterations} iterations at a relative "
-                f"residual of {solution.residuals[-1]:.1e}; asked for was {system.tol:.1e}. Raise "
-                "max_iter, tol or alpha.",
+                f"Kernel ridge stopped after {counted(solution.iterations, 'iteration')} at a "
+                f"relative residual of {solution.residuals[-1]:.1e}; asked for was "
+                f"{system.tol:.1e}. Raise max_iter, tol or alpha.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -181,7 +169,8 @@ class RidgeLearner(KernelLearner):
         count = max(round(fraction * len(usable)), 1)
         if count >= len(usable):
             raise ValueError(
-                f"validation_fraction={fraction} leaves none of {len(usable)} rows to learn from."
+                f"validation_fraction={fraction} leaves none of {counted(len(usable), 'row')} to "
+                "learn from."
             )
         held = np.zeros(len(weights), dtype=bool)
         held[rng.choice(usable, count, replace=False)] = True
@@ -249,7 +238,8 @@ class RidgeLearner(KernelLearner):
         assert isinstance(factors, Factors)
         if before is not None and before.right.shape[1] != Y.shape[1]:
             raise ValueError(
-                f"y has {Y.shape[1]} target(s), but earlier batches had {before.right.shape[1]}."
+                f"y has {counted(Y.shape[1], 'target')}, but earlier batches had "
+                f"{before.right.shape[1]}."
             )
         alphas = np.empty(0) if rule else self._alphas(Y.shape[1])
         least = float(alphas.min()) if rule is None else None
@@ -285,8 +275,8 @@ class RidgeLearner(KernelLearner):
             return np.full(n_targets, alphas[0])
         if len(alphas) != n_targets:
             raise ValueError(
-                f"alpha has {len(alphas)} numbers, but y has {n_targets} target(s): give one for "
-                "each, or a single number."
+                f"alpha has {counted(len(alphas), 'number')}, but y has "
+                f"{counted(n_targets, 'target')}: give one for each, or a single number."
             )
         return alphas
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._estimators import KernelEstimator, generator
+from gramian._wording import counted
 from gramian.approximations import Approximation, Exact
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
@@ -58,9 +60,16 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     approximation_: Approximation | None
     points_: Rows | None
 
+    @abstractmethod
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Learn from rows X, and y where there is a target."""
+
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
-        """What stands for a bare kernel on n rows, too many for the exact matrix."""
-        raise NotImplementedError
+        """What stands for a bare kernel on n rows, too many for the exact matrix.
+
+        It is not asked for, nor is ``_exact_steps``, where ``_fits_features`` gives something.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement _default_approximation.")
 
     def _wants_exact(self) -> bool:
         """Whether the learner's other parameters ask for the exact matrix of a bare kernel."""
@@ -160,11 +169,11 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
     def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
         """What the fit on an exact matrix takes, at each of its steps."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must implement _exact_steps.")
 
+    @abstractmethod
     def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
         """What the fit on factors takes, at each of its steps, beside what is kept of the plan."""
-        raise NotImplementedError
 
     def _keeping(
         self, factors: Factors, beside: Amounts, *, partly: bool = False, half: bool = False,
@@ -240,8 +249,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
 def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     """y as floating-point numbers of the rows' array library, one entry or line for each row."""
-    if y is None:
-        missing_target(owner)
+    check_target(owner, y)
     if rows.spread:
         y = _arrays.settled(rows.align(y))  # where it is used in each pass
         if y.dtype.kind not in "biuf" or not _arrays.all_finite(y):
@@ -254,6 +262,9 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
             input_name="y",
             estimator=type(owner).__name__,
         )
+        if y.dtype == object:  # of lists, where scikit-learn leaves None as it is
+            y = y.astype(np.float64)
+            assert_all_finite(y, input_name="y")
     check_consistent_length(rows, y)
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions; got shape {tuple(y.shape)}.")
@@ -262,6 +273,39 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
 
 def missing_target(owner: Any) -> NoReturn:
     raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
+
+
+def check_target(owner: Any, y: Any) -> None:
+    """Refuse a y that is missing, or holds text, before anything that takes long."""
+    if y is None:
+        missing_target(owner)
+    text = _text_in(y)
+    if text is not None:
+        raise ValueError(
+            f"y of {type(owner).__name__} must hold numbers; got text{text}. For classes, use "
+            "KernelRidgeClassifier."
+        )
+
+
+def _text_in(y: Any) -> str | None:
+    """What to say of text among targets, " such as 'a'" or nothing; None where there is none."""
+    if _arrays.is_spread(y):
+        return "" if y.dtype.kind in "US" else None
+    if _arrays.is_foreign(y) or _arrays.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
+        return None
+    texts = [v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str | bytes)]
+    words = [text for text in texts if not _is_number(text)]
+    if not words and np.asarray(y).dtype.kind == "O":  # scikit-learn reads '1.5' as a number there
+        return None
+    return f" such as {(words or texts)[0]!r:.40}"
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
@@ -276,8 +320,8 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
         weights = np.full(rows.shape[0], float(weights))
     if weights.shape != (rows.shape[0],):
         raise ValueError(
-            f"sample_weight must have one number for each of the {rows.shape[0]} rows; got shape "
-            f"{weights.shape}."
+            f"sample_weight must have one number for each of the {counted(rows.shape[0], 'row')}; "
+            f"got shape {weights.shape}."
         )
     if not _arrays.all_finite(weights) or bool((weights < 0).any()):
         raise ValueError("sample_weight must be finite and not negative.")

@@ -16,6 +16,7 @@ from gramian._checks import choice, not_negative, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
 from gramian._tiles import tile_columns
+from gramian._wording import counted
 from gramian.approximations import Approximation, Nystroem
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
@@ -219,8 +220,8 @@ class KernelKMeans(KernelCentres):
         found = int(np.count_nonzero(_arrays.to_numpy(run.masses)))
         if found < k:
             warnings.warn(
-                f"Only {found} distinct clusters were found for n_clusters={k}: there may be "
-                "duplicates among the rows.",
+                f"Only {counted(found, 'distinct cluster')} could be found for n_clusters={k}: "
+                "there may be duplicates among the rows.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -348,10 +349,10 @@ class KernelKMeans(KernelCentres):
         self, factors: Factors, weights: Array, rng: np.random.Generator, single: bool = False
     ) -> _Sample:
         """Some of the rows that count; all rows where these are few, and not ``single``."""
-        n, counted = factors.shape[0], with_weight(weights)
-        most = n if counted is None else len(counted)
+        n, usable = factors.shape[0], with_weight(weights)
+        most = n if usable is None else len(usable)
         size = min(most, _sample_size(int(self.n_clusters)))
-        chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+        chosen = np.sort(rng.choice(most if usable is None else usable, size=size, replace=False))
         own = np.asarray(_arrays.to_numpy(_arrays.take_rows(weights, chosen)))
         whole = size == n and not single
         return _Sample(None if whole else factors.take(chosen), own)

@@ -18,13 +18,14 @@ from gramian._checks import choice, not_negative, positive, positive_integer
 from gramian._estimators import all_or_nothing, generator
 from gramian._threads import one_blas_thread
 from gramian._tiles import tile_columns
+from gramian._wording import counted
 from gramian.approximations import Approximation, Nystroem
 from gramian.approximations.base import Plan
 from gramian.factors import Factors
 from gramian.gram import Gram
 from gramian.kernels import Kernel
-from gramian.learners._moments import SIGN_ROWS, Components, Moments, signs
-from gramian.learners._pre_images import PreImages, pre_images_memory
+from gramian.learners._moments import ROUNDED, SIGN_ROWS, Components, Moments, signs
+from gramian.learners._pre_images import OneRow, PreImages, pre_images_memory
 from gramian.learners.base import KernelLearner
 from gramian.memory import Amounts
 from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
@@ -95,7 +96,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     explained_variance_ : array of shape (n_components,)
         The variance of the rows' scores: eigenvalues_ / (n - 1), as in scikit-learn's ``PCA``.
     explained_variance_ratio_ : array of shape (n_components,)
-        The part of the trace of the centred kernel matrix that each component holds. With an
+        The part of the trace of the centred kernel matrix that each component holds; 0 where the
+        rows do not vary, as their eigenvalues are, and their scores. With an
         approximation, the trace is that of the kernel itself, so that what the approximation leaves
         out counts as not explained: the sum of k(x, x), less what the mean holds, which K̃ tells.
         Where K̃ is unbiased, such as RandomFourier's, or of a precomputed matrix, it is that of K̃.
@@ -212,7 +214,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
 
     def _learn_from_moments(self, factors: Factors) -> None:
         """Components of all rows so far; the factors are any of the approximation in use."""
-        found = self._moments.components(factors.core, self._count(factors.rank))
+        count = self._count(factors.rank)
+        found = self._moments.components(factors.core, count, factors.dtype)
         example, dtype = factors.example(), factors.xp.float64
         moved = (_arrays.like(each, example, dtype) for each in (found.projection, found.offset))
         projection, offset = moved
@@ -307,7 +310,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             self.n_iter_ = 1
         else:
             values, vectors = self._iterate(gram, k, rng)
-        values = np.where(values > _linalg.cutoff(values, n, gram.dtype), values, 0.0)
+        # Where rows hardly vary, K is large against what centring leaves of it, and is rounded.
+        rounding = ROUNDED * _arrays.eps(gram.dtype) * abs(gram.trace())
+        least = max(_linalg.cutoff(values, n, gram.dtype), rounding)
+        values = np.where(values > least, values, 0.0)
         vectors = vectors * signs(vectors)
         # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
         projection = vectors * _arrays.like(_inverse_roots(values), vectors)
@@ -333,10 +339,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         check_is_fitted(self, "eigenvalues_")
         if self._eigenvectors is None:
             raise AttributeError(
-                f"KernelPCA has kept no eigenvectors of {self.n_samples_seen_} rows: partial_fit "
-                "keeps none, and fit with an approximation none that take more than a quarter of "
-                "the memory budget. transform gives the scores of any rows: the entries times the "
-                "square roots of eigenvalues_."
+                f"KernelPCA has kept no eigenvectors of {counted(self.n_samples_seen_, 'row')}: "
+                "partial_fit keeps none, and fit with an approximation none that take more than a "
+                "quarter of the memory budget. transform gives the scores of any rows: the entries "
+                "times the square roots of eigenvalues_."
             )
         return self._eigenvectors
 
@@ -403,8 +409,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         )
         if not met:
             warnings.warn(
-                f"Kernel PCA stopped after {passes} passes before its components were accurate to "
-                f"tol={tol:.1e}. Raise max_iter, tol or the memory budget.",
+                f"Kernel PCA stopped after {counted(passes, 'pass')} before its components were "
+                f"accurate to tol={tol:.1e}. Raise max_iter, tol or the memory budget.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -427,6 +433,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         else:
             kept = rows.keep(self._eigenvectors)
             scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
+        if not _arrays.to_numpy(self.eigenvalues_).any():
+            return OneRow.learn(rows)
         return PreImages.learn(rows, scores, self.alpha)
 
     def _scores(self, x: Array, out: Array | None = None) -> Array:

@@ -13,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from gramian import _arrays
 from gramian._arrays import Array
 from gramian._estimators import all_or_nothing, generator
+from gramian._wording import shown
 from gramian.learners._ridge import RidgeLearner
-from gramian.learners.base import Training, as_targets, missing_target
+from gramian.learners.base import Training, as_targets, check_target, missing_target
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
@@ -95,13 +96,31 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     1.0
     """
 
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        kernel: Any = "rbf",
+        *,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        validation_fraction: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to rows X and targets y of shape (n,) or (n, n_targets)."""
         self._check_parameters()
         rng = generator(self.random_state)
-        if y is None:
-            missing_target(self)
+        check_target(self, y)
         training = self._training(X, rng, sample_weight, y)
         Y = as_targets(self, y, training.rows)
         self._solve(training, Y[:, None] if Y.ndim == 1 else Y, rng)
@@ -132,8 +151,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         array([1.])
         """
         rng = generator(self.random_state)
-        if y is None:
-            missing_target(self)
+        check_target(self, y)
         first = "_sums" not in vars(self)
         training = self._batch(X, rng, first=first, sample_weight=sample_weight, y=y)
         Y = as_targets(self, y, training.rows)
@@ -206,16 +224,14 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         validation_fraction: float | None = None,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            alpha,
-            kernel,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            validation_fraction=validation_fraction,
-            random_state=random_state,
-        )
+        self.alpha = alpha
+        self.kernel = kernel
         self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
@@ -224,7 +240,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         rng = generator(self.random_state)
         training = self._training(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
-        self.classes_ = _two_or_more(_unique(labels))
+        self.classes_ = _two_or_more(self, _unique(labels))
         training = self._weighted_by_class(training, labels)
         self._solve(training, self._targets(labels, training), rng)
         return self
@@ -261,7 +277,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
             if known is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             return known
-        classes = _two_or_more(np.unique(_arrays.to_numpy(given)))
+        classes = _two_or_more(self, np.unique(_arrays.to_numpy(given)))
         if "_sums" in self.__dict__ and not np.array_equal(classes, known):
             raise ValueError(
                 f"classes {_listed(classes)} are not those of the first call: {_listed(known)}."
@@ -306,17 +322,17 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         return _arrays.look_up(self.classes_, xp.argmax(scores, axis=1))
 
 
-def _two_or_more(classes: np.ndarray) -> np.ndarray:
+def _two_or_more(owner: Any, classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
         raise ValueError(
-            "KernelRidgeClassifier needs rows of at least 2 classes; y holds only one class: "
-            f"{classes[0]!r}."
+            f"{type(owner).__name__} needs rows of at least 2 classes; y holds only one class: "
+            f"{_listed(classes)}."
         )
     return classes
 
 
 def _listed(labels: np.ndarray) -> str:
-    return ", ".join(map(str, labels))
+    return ", ".join(map(shown, labels))
 
 
 def _unique(labels: Array) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gramian import _optional
 from gramian.report.text import format_bytes, seconds
 from gramian.report.views import methods
 
@@ -15,11 +16,9 @@ if TYPE_CHECKING:
 
 def draw(comparison: Comparison) -> Figure:
     """Error against memory and time and, where there are scores, the score against size."""
-    try:
+    with _optional.needed("matplotlib", "Drawing a plot"):
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install matplotlib.") from error
     panels = [("nbytes_all", "error", "memory of all rows"), ("seconds", "error", "time")]
     if comparison.score_name is not None:
         panels.append(("size", "score", "features"))

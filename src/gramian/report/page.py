@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramian._wording import counted
 from gramian.report import pictures, views
 from gramian.report.shell import document, figure, style
 from gramian.report.table import table
@@ -79,10 +80,10 @@ def _title(comparison: Comparison) -> str:
 
 def _facts(comparison: Comparison) -> str:
     data = comparison.data
-    rows = f"{data.rows:,} rows of {data.columns:,} columns"
+    rows = f"{counted(data.rows, 'row', ',')} of {counted(data.columns, 'column', ',')}"
     held = f", with {data.held_out:,} more held out" if data.held_out else ""
-    said = f"{comparison.kernel_source} on {rows}; measured on {data.measured:,} rows{held}."
-    return escape(said)
+    measured = counted(data.measured, "row", ",")
+    return escape(f"{comparison.kernel_source} on {rows}; measured on {measured}{held}.")
 
 
 def _answers(comparison: Comparison) -> str:
@@ -98,7 +99,7 @@ def _answers(comparison: Comparison) -> str:
         beside = f"At a relative error of {views.interval(best)}{other}."
     share = best.nbytes_all / comparison.matrix_bytes
     memory = (
-        f"{best.size:,} features of all rows take {format_bytes(best.nbytes_all)}, "
+        f"{counted(best.size, 'feature', ',')} of all rows take {format_bytes(best.nbytes_all)}, "
         f"{percent(share)} of the exact matrix."
     )
     cards = (
@@ -153,7 +154,7 @@ def _errors(comparison: Comparison) -> str:
 def _scores(comparison: Comparison) -> str:
     learner = type(comparison.learner).__name__
     where = (
-        f"on {comparison.data.held_out:,} rows held out"
+        f"on {counted(comparison.data.held_out, 'row', ',')} held out"
         if comparison.data.held_out
         else "by the exact kernel"
     )
@@ -181,7 +182,7 @@ def _matrix(comparison: Comparison) -> str:
     lines = "".join(f"M{e},0V{n}M0,{e}H{n}" for e in edges)
     picture = (
         '<div class="matrix">'
-        + _picture(found.picture, f"The kernel matrix of {n} rows, by clusters", signed)
+        + _picture(found.picture, f"The kernel matrix of {counted(n, 'row')}, by clusters", signed)
         + f'<svg viewBox="0 0 {n} {n}" preserveAspectRatio="none" aria-hidden="true">'
         + f'<path d="{lines}"/></svg></div>'
     )
@@ -248,14 +249,14 @@ def _gamma(comparison: Comparison, view: GammaView) -> str:
 
 def _measurements(comparison: Comparison) -> str:
     data = comparison.data
-    rows = f"Memory is that of the factors of all {data.rows:,} rows"
+    rows = f"Memory is that of the factors of all {counted(data.rows, 'row', ',')}"
     if data.rows != data.measured:
         rows += f", worked out from the {data.measured:,} that were measured"
     notes = {(r.name, r.note): None for r in comparison.results if r.note}
     listed = "".join(f"<li>{escape(name)}: {escape(note)}</li>" for name, note in notes)
     return _section(
         "All measurements",
-        f"{rows}. Time and kernel values are of {data.measured:,} rows.",
+        f"{rows}. Time and kernel values are of {counted(data.measured, 'row', ',')}.",
         table(comparison, sorts=True),
         f'<ul class="notes muted">{listed}</ul>' if listed else "",
     )
@@ -279,14 +280,15 @@ def _settings(comparison: Comparison) -> str:
     listed: list[tuple[str, str]] = []
     if data.source:
         listed.append(("data", escape(data.source)))
-    listed.append(("rows", escape(f"{data.rows:,} of {data.columns:,} columns, {data.kind}")))
+    columns = counted(data.columns, "column", ",")
+    listed.append(("rows", escape(f"{data.rows:,} of {columns}, {data.kind}")))
     if data.names:
         shown = ", ".join(f"<bdi>{escape(name)}</bdi>" for name in data.names[:NAMES_SHOWN])
         more = len(data.names) - NAMES_SHOWN
         listed.append(("columns", shown + (f" and {more:,} more" if more > 0 else "")))
     held = f", {data.held_out:,} held out" if data.held_out else ""
     listed += [
-        ("measured on", escape(f"{data.measured:,} rows{held}")),
+        ("measured on", escape(f"{counted(data.measured, 'row', ',')}{held}")),
         ("kernel", f"<code>{escape(comparison.kernel_source)}</code>"),
         ("sizes", escape(", ".join(f"{size:,}" for size in settings["sizes"]))),
         ("repeats", escape(settings["repeats"])),

@@ -50,7 +50,8 @@ def counted(outcomes: list[Outcome]) -> str:
     if numbers["differs"] > 1:
         numbers["differ"] = numbers.pop("differs")
     said = ", ".join(f"{n} {word}" for word, n in numbers.items() if n)
-    return f"{len(outcomes)} figures, tables and theorems: {said}."
+    what = "figure, table or theorem" if len(outcomes) == 1 else "figures, tables and theorems"
+    return f"{len(outcomes)} {what}: {said}."
 
 
 def kind(reproduction: Reproduction) -> str:

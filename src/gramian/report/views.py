@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gramian._wording import counted
 from gramian.report.charts import Axis, Chart, Line, Mark, Reference
 from gramian.report.colours import LOOKS, Look, looks
 from gramian.report.text import count, format_bytes, percent, seconds, short, significant
@@ -32,13 +33,13 @@ def error_over_memory(comparison: Comparison) -> Chart:
         if exact.nbytes_all <= FAR * largest:
             label = f"exact: {format_bytes(exact.nbytes_all)}"
             references.append(Reference(exact.nbytes_all, label, vertical=True))
-    axis = Axis(f"memory of the features of all {data.rows:,} rows", format_bytes)
+    axis = Axis(f"memory of the features of all {counted(data.rows, 'row', ',')}", format_bytes)
     return _error_chart(comparison, axis, "nbytes_all", "memory", references)
 
 
 def error_over_time(comparison: Comparison) -> Chart:
     measured = comparison.data.measured
-    axis = Axis(f"time to fit and make features of {measured:,} rows", seconds)
+    axis = Axis(f"time to fit and make features of {counted(measured, 'row', ',')}", seconds)
     return _error_chart(comparison, axis, "seconds", "time", [])
 
 
@@ -56,7 +57,8 @@ def _error_chart(
         description=(
             f"Relative error against {what}, on logarithmic axes, for "
             f"{', '.join(methods(comparison))}. The least error is {percent(least.error)}, of "
-            f"{least.name} with {least.size} features. The table below holds all numbers."
+            f"{least.name} with {counted(least.size, 'feature')}. The table below holds all "
+            "numbers."
         ),
         x=x,
         y=Axis("relative error ‖K - K̃‖ / ‖K‖", _percent_tick),
@@ -73,7 +75,8 @@ def score_over_size(comparison: Comparison) -> Chart:
 
 
 def score_over_memory(comparison: Comparison) -> Chart:
-    axis = Axis(f"memory of the features of all {comparison.data.rows:,} rows", format_bytes)
+    rows = counted(comparison.data.rows, "row", ",")
+    axis = Axis(f"memory of the features of all {rows}", format_bytes)
     return _score_chart(comparison, axis, "nbytes_all", behind=False)
 
 
@@ -125,7 +128,7 @@ def _lines(
 
 def tip(comparison: Comparison, result: Measurement) -> str:
     said = [
-        f"{result.name}, {result.size:,} features",
+        f"{result.name}, {counted(result.size, 'feature', ',')}",
         f"error {interval(result)}",
         f"{format_bytes(result.nbytes_all)}, {seconds(result.seconds)}",
     ]
@@ -152,8 +155,8 @@ def spectrum(comparison: Comparison) -> Chart:
     label = f"effective dimension {significant(dimension)}"
     return Chart(
         description=(
-            f"Eigenvalues of the kernel matrix of {found.rows} rows, largest first, as parts of "
-            f"its trace, on logarithmic axes. {spectrum_sentence(comparison)}"
+            f"Eigenvalues of the kernel matrix of {counted(found.rows, 'row')}, largest first, as "
+            f"parts of its trace, on logarithmic axes. {spectrum_sentence(comparison)}"
         ),
         x=Axis("number of the eigenvalue", lambda value: f"{value:,.0f}"),
         y=Axis("part of the trace", _percent_tick),
@@ -176,7 +179,7 @@ def spectrum_sentence(comparison: Comparison) -> str:
 
 def block_sentence(comparison: Comparison) -> str:
     found = comparison.structure
-    held = f"{len(found.blocks)} clusters hold {percent(found.within)} of ‖K‖²"
+    held = f"{counted(len(found.blocks), 'cluster')} hold {percent(found.within)} of ‖K‖²"
     chance = f"rows drawn into as many groups at random would hold {percent(found.by_chance)}"
     if found.within >= 0.8:
         return (
@@ -196,7 +199,7 @@ def block_sentence(comparison: Comparison) -> str:
 
 def gamma_sentence(comparison: Comparison) -> str:
     views = comparison.structure.gammas
-    size = f"{views[0].size:,} landmarks"
+    size = counted(views[0].size, "landmark", ",")
     first, last = views[0], views[-1]
     said = (
         f"With {size}, Nyström's error is {percent(first.error)} at a quarter of gamma and "

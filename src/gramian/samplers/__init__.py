@@ -17,7 +17,7 @@ from gramian.samplers.csi import CSI
 from gramian.samplers.dpp import KDPP
 from gramian.samplers.given import GivenIndices, GivenPoints
 from gramian.samplers.leverage import BLESS, SQUEAK, LeverageScores, RecursiveLeverage
-from gramian.samplers.pivoted import Greedy, RPCholesky
+from gramian.samplers.pivoted import Greedy, RPCholesky, factor_bytes
 from gramian.samplers.uniform import ColumnNorm, Diagonal, Probabilities, Uniform
 
 __all__ = [
@@ -75,9 +75,9 @@ def sampler_names() -> list[str]:
 def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     """A sampler from a name, points, row numbers or a sampler.
 
-    "auto" stands for k-means centres where rows are dense vectors, else for randomly pivoted
-    Cholesky, or uniform draws where its factor for m landmarks takes more than half of the memory
-    budget.
+    "auto" stands for k-means centres where rows are vectors, sparse or dense, of which m take at
+    most a sixteenth of the memory budget as a dense array. Else it stands for randomly pivoted
+    Cholesky, or uniform draws where its factor for m landmarks takes more than half of the budget.
 
     Examples
     --------
@@ -101,11 +101,9 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, str):
         if landmarks == "auto":
             vectors = not isinstance(gram.kernel, Precomputed) and not gram.rows.are_objects
-            # What other processes hold is dense; to look at it would take a message.
-            sparse = not gram.rows.spread and _arrays.issparse(gram.rows.take([0]))
-            if vectors and not sparse:
+            if vectors and KMeansCentres.are_affordable(gram.rows, m):
                 return KMeansCentres()
-            factor = RPCholesky().select_bytes(gram.rows, m)
+            factor = factor_bytes(gram.rows, m)
             return RPCholesky() if factor <= _settings.memory_budget() // 2 else Uniform()
         if landmarks in _BY_NAME:
             return _BY_NAME[landmarks]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -54,7 +54,7 @@ class Landmarks:
         return int(self.points.shape[0])
 
 
-class Sampler(BaseEstimator):
+class Sampler(BaseEstimator, ABC):
     """A way to choose landmarks, as a scikit-learn parameter object.
 
     It sees the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns and
@@ -87,9 +87,18 @@ class Sampler(BaseEstimator):
         """
         return 2 * m * rows.row_bytes + 10 * 8 * rows.shape[0]
 
+    def landmark_bytes(self, rows: Rows) -> int:
+        """What a landmark takes in memory: by default as much as a row."""
+        return rows.row_bytes
+
     def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
         """Landmarks until the trace error of Nyström is at most ``tol``, or there are ``most``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not grow.")
+
+
+def dense_row_bytes(rows: Rows) -> int:
+    """What a row takes as part of a dense array, whether the rows are sparse or not."""
+    return rows.shape[1] * _arrays.itemsize(rows.dtype)
 
 
 def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None) -> Landmarks:

@@ -8,19 +8,31 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import _arrays, _settings
+from gramian._arrays import Array
 from gramian._checks import positive_integer
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
 from gramian.rows import Rows
-from gramian.samplers.base import Landmarks, Oracle, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import (
+    Landmarks,
+    Oracle,
+    Sampler,
+    dense_row_bytes,
+    from_rows,
+    host_diagonal,
+)
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
+
+CENTRES_PART = 16  # "auto" gives centres this part of the memory budget: several copies come and go
+DENSE_BYTES = 64 * 1024**2  # of a sample of sparse rows, up to which it is clustered as dense rows
 
 
 class KMeansCentres(Sampler):
     """Centres of k-means in the space of the rows, found on a subsample; no kernel evaluation.
 
-    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's.
+    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's. Centres of sparse rows are
+    those of the same rows as a dense array, and are dense themselves.
 
     Parameters
     ----------
@@ -54,9 +66,9 @@ class KMeansCentres(Sampler):
                 f"k-means centres need rows that are vectors; got {got}. Use "
                 "landmarks='rpcholesky'."
             )
-        n, size = gram.shape[0], self._sample_size(gram.rows, m)
-        example = gram.rows.take(np.sort(rng.choice(n, size=size, replace=False)))
-        sample = example if _arrays.issparse(example) else _arrays.to_numpy(example)
+        rows = gram.rows
+        n, size = rows.shape[0], self._sample_size(rows, m)
+        example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
         kmeans = KMeans(
             min(m, size),
             init="random",
@@ -67,21 +79,46 @@ class KMeansCentres(Sampler):
         )
         with warnings.catch_warnings():  # of clusters that coincide: they are left out below
             warnings.simplefilter("ignore", ConvergenceWarning)
-            labels = kmeans.fit_predict(sample)
+            labels = kmeans.fit_predict(_to_cluster(example))
         centres = kmeans.cluster_centers_[np.unique(labels)]
-        return Landmarks(_arrays.like(centres, _arrays.dense(example), gram.rows.dtype))
+        if gram.kernel.serial and _arrays.issparse(example):
+            # A function of two blocks gets two of a kind: sparse ones, as the rows are.
+            return Landmarks(type(example)(centres))
+        return Landmarks(_arrays.like(centres, rows.example(), rows.dtype))
+
+    @staticmethod
+    def are_affordable(rows: Rows, m: int) -> bool:
+        """Whether "auto" takes m centres of these rows: by their size alone, sparse or not."""
+        return m * dense_row_bytes(rows) <= _settings.memory_budget() // CENTRES_PART
 
     def _sample_size(self, rows: Rows, m: int) -> int:
-        """As many rows as asked for, if they take no more than a quarter of the memory budget."""
+        """As many rows as asked for, if they take no more than an eighth of the memory budget.
+
+        Sparse rows count as dense ones do, so that the sample is the same.
+        """
         wanted = m * positive_integer(self, "rows_per_centre", self.rows_per_centre)
-        room = _settings.memory_budget() // 4 // rows.row_bytes
+        room = _settings.memory_budget() // 8 // dense_row_bytes(rows)
         return min(rows.shape[0], wanted, max(m, room))
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        (n, d), size = rows.shape, self._sample_size(rows, m)
+        size, width = self._sample_size(rows, m), dense_row_bytes(rows)
+        of_row = rows.row_bytes
+        if of_row == width or size * width <= DENSE_BYTES:  # scikit-learn's variance copies them
+            of_row = 2 * width if of_row == width else of_row + 2 * width
         # Beside the sample its labels and norms; centres, old, new and as sums of each thread.
-        centres = (4 + _settings.n_threads()) * m * d * _arrays.itemsize(rows.dtype)
-        return size * (rows.row_bytes + 24) + centres + 8 * n
+        centres = (4 + _settings.n_threads()) * m * width
+        return size * (of_row + 24) + centres + 8 * rows.shape[0]
+
+    def landmark_bytes(self, rows: Rows) -> int:
+        return dense_row_bytes(rows)
+
+
+def _to_cluster(sample: Array) -> Array:
+    """A sample for scikit-learn: dense while that is small, so that ties fall as for dense rows."""
+    if not _arrays.issparse(sample):
+        return _arrays.to_numpy(sample)
+    size = sample.shape[0] * sample.shape[1] * sample.dtype.itemsize
+    return sample.toarray() if size <= DENSE_BYTES else _arrays.short_indices(sample)
 
 
 class KMeansPlusPlus(Sampler):

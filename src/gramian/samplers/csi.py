@@ -9,6 +9,7 @@ import numpy as np
 from gramian import _arrays, _checks
 from gramian._progress import progress
 from gramian._threads import one_blas_thread
+from gramian._wording import counted
 from gramian.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
@@ -195,7 +196,8 @@ def _target(y: Any, gram: Gram) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim not in (1, 2) or len(values) != gram.shape[0]:
         raise ValueError(
-            f"y must have one row for each of the {gram.shape[0]} rows; got shape {values.shape}."
+            f"y must have one row for each of the {counted(gram.shape[0], 'row')}; got shape "
+            f"{values.shape}."
         )
     if not np.isfinite(values).all():
         raise ValueError("y has values that are NaN or infinite; CSI needs numbers.")

@@ -9,8 +9,8 @@ import numpy as np
 from gramian import _arrays
 from gramian.gram import Gram
 from gramian.kernels import Precomputed
-from gramian.rows import as_rows
-from gramian.samplers.base import Landmarks, Sampler, from_rows
+from gramian.rows import Rows, as_rows
+from gramian.samplers.base import Landmarks, Sampler, dense_row_bytes, from_rows
 
 __all__ = ["GivenIndices", "GivenPoints"]
 
@@ -88,6 +88,9 @@ class GivenPoints(Sampler):
             return Landmarks(collected.astype(np.dtype(gram.rows.dtype)))
         example = _arrays.dense(gram.rows.take([0]))
         return Landmarks(_arrays.like(collected, example, gram.rows.dtype))
+
+    def landmark_bytes(self, rows: Rows) -> int:
+        return rows.row_bytes if _arrays.issparse(self.points) else dense_row_bytes(rows)
 
     def most_landmarks(self, m: int) -> int:
         shape = getattr(self.points, "shape", None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from gramian import _arrays
 from gramian._arrays import Array
+from gramian._wording import counted
 from gramian.gram import Gram
 from gramian.rows import Rows, even_spans
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
@@ -49,8 +51,9 @@ class Uniform(Sampler):
 class _Weighted(Sampler):
     """Rows drawn with replacement, in proportion to a weight."""
 
+    @abstractmethod
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-        raise NotImplementedError
+        """A number for each row, not negative."""
 
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
@@ -144,8 +147,8 @@ class Probabilities(_Weighted):
         p = np.asarray(_arrays.to_numpy(self.probabilities), dtype=np.float64)
         if p.shape != (gram.shape[0],):
             raise ValueError(
-                f"probabilities must have one number for each of the {gram.shape[0]} rows; got "
-                f"shape {p.shape}."
+                "probabilities must have one number for each of the "
+                f"{counted(gram.shape[0], 'row')}; got shape {p.shape}."
             )
         if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1.0) > 1e-6:
             raise ValueError(

@@ -11,6 +11,7 @@ import numpy as np
 from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice
+from gramian._wording import counted
 from gramian.rows import ArrayRows, FeatureRows, Rows
 from gramian.tables.sources import Table, listed
 
@@ -122,7 +123,7 @@ class Preparation:
             return table.names
         whole = f", or {self.width} with those that are not used" if not self.named else ""
         raise ValueError(
-            f"{table.said} has {len(table.names)} columns; the model was fitted on "
+            f"{table.said} has {counted(len(table.names), 'column')}; the model was fitted on "
             f"{len(self.names)}{whole}."
         )
 

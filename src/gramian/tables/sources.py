@@ -12,6 +12,7 @@ import numpy as np
 
 from gramian import _arrays, _files, datasets
 from gramian._files import RowFile
+from gramian._wording import counted
 from gramian.file_rows import rows_of
 from gramian.rows import Rows, as_rows
 
@@ -130,8 +131,8 @@ class ArrayTable(Table):
             )
         if target is not None and np.shape(target) != data.shape[:1]:
             raise ValueError(
-                f"{said} must have one target for each of its {data.shape[0]} rows; got shape "
-                f"{np.shape(target)}."
+                f"{said} must have one target for each of its {counted(data.shape[0], 'row')}; got "
+                f"shape {np.shape(target)}."
             )
         self.data = data
         self.said = said

@@ -11,6 +11,7 @@ from gramian import _arrays, _settings
 from gramian._arrays import Array
 from gramian._checks import choice, positive, positive_integer
 from gramian._threads import one_blas_thread
+from gramian._wording import counted
 from gramian.gram import Gram
 from gramian.kernels import RBF, Kernel, as_kernel
 from gramian.rows import Rows, as_rows, even_spans
@@ -254,7 +255,7 @@ def meka_bound(
     if not rank <= sampled <= n:
         raise ValueError(
             f"landmarks of meka_bound must be from the rank to the number of rows; got {rank=}, "
-            f"{landmarks=} and {n} rows."
+            f"{landmarks=} and {counted(n, 'row')}."
         )
     blocks = members("meka_bound", labels, n)
     k, m = rank / len(blocks), sampled / len(blocks)
@@ -280,7 +281,7 @@ def members(owner: str, labels: Any, n: int) -> list[np.ndarray]:
     labels = np.asarray(_arrays.to_numpy(labels))
     if labels.shape != (n,):
         raise ValueError(
-            f"labels of {owner} must give the block of each of the {n} rows; got shape "
+            f"labels of {owner} must give the block of each of the {counted(n, 'row')}; got shape "
             f"{labels.shape}."
         )
     numbers = np.unique(labels, return_inverse=True)[1]

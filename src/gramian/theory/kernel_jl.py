@@ -9,6 +9,7 @@ import numpy as np
 
 from gramian import _arrays
 from gramian._checks import is_real, not_negative, positive, positive_integer
+from gramian._wording import counted
 from gramian.theory.landmarks import _as_gram, _not_negative
 from gramian.theory.sketching import _host
 
@@ -156,7 +157,8 @@ def jl_separation_bound(
     spectrum = _spectrum(gram, X)
     k, n = positive_integer(owner, "k", k), len(spectrum.values)
     if k > n:
-        raise ValueError(f"k of {owner} must be at most the number of rows; got k={k}, {n} rows.")
+        got = f"k={k}, {counted(n, 'row')}"
+        raise ValueError(f"k of {owner} must be at most the number of rows; got {got}.")
     separation = positive(owner, "separation", separation)
     error = _rate(spectrum, owner, n_samples, n_components, tau, constant)
     parts = spectrum.vectors**2 * (n * spectrum.values)  # of each row's squared norm
@@ -296,8 +298,9 @@ def _two_clusters(owner: str, labels: Any, n: int) -> np.ndarray:
     found = np.unique(labels)
     if labels.shape != (n,) or len(found) != 2:
         raise ValueError(
-            f"labels of {owner} must name two clusters, one label for each of the {n} rows; got "
-            f"shape {labels.shape} with {len(found)} different labels."
+            f"labels of {owner} must name two clusters, one label for each of the "
+            f"{counted(n, 'row')}; got shape {labels.shape} with "
+            f"{counted(len(found), 'different label')}."
         )
     return np.asarray(labels == found[:, None], dtype=np.float64)
 

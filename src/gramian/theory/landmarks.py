@@ -13,6 +13,7 @@ from gramian import _arrays, _linalg, _settings
 from gramian._arrays import Array
 from gramian._checks import positive, positive_integer
 from gramian._threads import one_blas_thread
+from gramian._wording import counted
 from gramian.gram import Gram
 from gramian.kernels import Kernel, Precomputed
 from gramian.samplers.pivoted import pivoted_cholesky
@@ -135,9 +136,9 @@ def _hutchinson(
         raise _indefinite(gram) from error
     if left > CG_TOLERANCE:
         warnings.warn(
-            f"effective_dimension stopped after {iterations} iterations at a relative residual of "
-            f"{left:.1e}; asked for was {CG_TOLERANCE:.1e}. Its value is too large by up to "
-            f"{left**2 * n:.2g}; a larger ridge needs fewer iterations.",
+            f"effective_dimension stopped after {counted(iterations, 'iteration')} at a relative "
+            f"residual of {left:.1e}; asked for was {CG_TOLERANCE:.1e}. Its value is too large by "
+            f"up to {left**2 * n:.2g}; a larger ridge needs fewer iterations.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 import gramian
-from gramian import _optional, learners
+from gramian import learners
+from gramian.backend import optional
 from gramian.command import COMMANDS, main
 
 COMMAND = Path(sys.executable).with_name("gramian")
-EXTRAS = [*_optional.INSTALLED_BY, "numba", "triton"]
+EXTRAS = [*optional.INSTALLED_BY, "numba", "triton"]
 
 
 def says(what):
@@ -32,7 +33,7 @@ def command(*arguments):
 
 def named(error, package):
     """That a sentence names a package and the command that installs it."""
-    target = _optional.INSTALLED_BY[package]
+    target = optional.INSTALLED_BY[package]
     install = f'pip install "{target}"' if "[" in target else f"pip install {target}"
     check(f"needs {package}; install it with: {install}" in error, f"{package}: {error!r}")
     says(error.strip())
@@ -78,7 +79,7 @@ missing("pyarrow", lambda: gramian.open_rows("rows.parquet"))
 missing("pyarrow", lambda: gramian.open_rows("rows.csv"))
 missing("rich", lambda: gramian.set_config(progress=True))
 missing("torch", lambda: gramian.set_config(device="cuda"))
-missing("dask", lambda: __import__("gramian.dask_rows"))
+missing("dask", lambda: __import__("gramian.rows.dask.rows"))
 missing("pandas", comparison.to_frame)
 missing("matplotlib", comparison.plot)
 

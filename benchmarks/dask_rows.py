@@ -19,12 +19,12 @@ import numpy as np
 
 import gramian
 from benchmarks.harness import command_line, interleaved, table
-from gramian._calls import packed
-from gramian._threads import one_blas_thread
-from gramian.dask_rows import CHUNK_BYTES
-from gramian.factors import Factors
-from gramian.learners import _lloyd
+from gramian.backend.threads import one_blas_thread
+from gramian.learners.kmeans import lloyd
+from gramian.matrices.factors import Factors
 from gramian.rows import Rows
+from gramian.rows.dask.calls import packed
+from gramian.rows.dask.rows import CHUNK_BYTES
 
 D, M, K = 16, 256, 10  # columns, landmarks, clusters
 ROWS, CHUNK = 1_000_000, 125_000
@@ -103,14 +103,14 @@ class Lloyd:
 
     def begin(self) -> None:
         """The first pass, in which all rows get labels."""
-        self.run = _lloyd.Run(_lloyd.no_labels(self.weights), means=self.first)
-        self.doubt = _lloyd.Doubt(self.factors)
+        self.run = lloyd.Run(lloyd.no_labels(self.weights), means=self.first)
+        self.doubt = lloyd.Doubt(self.factors)
         self.go(measured=True)
 
     def go(self, measured: bool = False) -> None:
         """One pass, and the centres of the next."""
-        _lloyd.assign(self.factors, self.weights, [self.run], measured, self.doubt)
-        self.run.means = _lloyd.centre_of(self.run.sums, self.run.masses)
+        lloyd.assign(self.factors, self.weights, [self.run], measured, self.doubt)
+        self.run.means = lloyd.centre_of(self.run.sums, self.run.masses)
         self.doubt.move(self.run)
 
 

@@ -14,7 +14,7 @@ from sklearn.metrics import normalized_mutual_info_score
 import gramian
 from benchmarks.harness import command_line, table
 from gramian import RBF, Gram, KernelKMeans, KernelRidge, Nystroem, datasets
-from gramian.learners import _lloyd
+from gramian.learners.kmeans import lloyd
 
 ROWS, POINTS = 1_000_000, 10_000
 # Columns, right-hand sides, and the ratios asked for as exact as float32, and in TF32.
@@ -93,7 +93,7 @@ def deformed_digits(torch: Any, n: int) -> tuple[Any, np.ndarray]:
 
 def pass_seconds(torch: Any, n: int, fit: Callable[[], Any]) -> float:
     """The median of a fit's passes over all n rows, but for the first, which also measures."""
-    taken, one = [], _lloyd.assign
+    taken, one = [], lloyd.assign
 
     def timed(factors: Any, *arguments: Any) -> Any:
         torch.cuda.synchronize()
@@ -104,7 +104,7 @@ def pass_seconds(torch: Any, n: int, fit: Callable[[], Any]) -> float:
             taken.append(time.perf_counter() - start)
         return told
 
-    with patch.object(_lloyd, "assign", timed):
+    with patch.object(lloyd, "assign", timed):
         fit()
     return float(np.median(taken[1:]))
 

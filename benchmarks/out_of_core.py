@@ -17,7 +17,7 @@ import numpy as np
 import gramian
 from benchmarks.harness import Growth, command_line, measure_growth, table
 from gramian import datasets
-from gramian.approximations._projected import ProjectedKernel
+from gramian.approximations.projected import ProjectedKernel
 
 GAMMA = 0.0048 / 255**2  # that of the mean squared distance, for images of whole numbers
 LANDMARKS, CLUSTERS = 400, 10

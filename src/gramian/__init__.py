@@ -2,7 +2,7 @@
 
 import typing
 
-from gramian._settings import MemoryBudgetError, config_context, get_config, set_config
+from gramian.analysis.accuracy import ErrorEstimate, relative_error
 from gramian.approximations import (
     BKA,
     CRAFT,
@@ -16,11 +16,8 @@ from gramian.approximations import (
     RandomMaclaurin,
     TensorSketch,
 )
-from gramian.core import BlockCore
-from gramian.error import ErrorEstimate, relative_error
-from gramian.factors import Factors
-from gramian.file_rows import FileRows, open_rows
-from gramian.gram import Gram
+from gramian.backend.config import MemoryBudgetError, config_context, get_config, set_config
+from gramian.backend.memory import MemoryEstimate
 from gramian.kernels import (
     RBF,
     AdditiveChi2,
@@ -52,9 +49,12 @@ from gramian.learners import (
     KernelRidgeClassifier,
     OnlineKernelKMeans,
 )
-from gramian.memory import MemoryEstimate
-from gramian.models import ModelFileError, load, save
+from gramian.matrices.block_core import BlockCore
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
+from gramian.persistence.models import ModelFileError, load, save
 from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
+from gramian.rows.files.rows import FileRows, open_rows
 from gramian.samplers import (
     BLESS,
     CSI,
@@ -79,7 +79,7 @@ from gramian.samplers import (
 )
 
 if typing.TYPE_CHECKING:
-    from gramian.comparison import Comparison, compare
+    from gramian.analysis.comparison import Comparison, compare
 
 __version__ = "0.1.0.dev0"
 
@@ -168,7 +168,7 @@ __all__ = [
 
 def __getattr__(name: str) -> typing.Any:
     if name in ("Comparison", "compare"):  # with the charts of the report: imported when asked for
-        from gramian import comparison
+        from gramian.analysis import comparison
 
         return getattr(comparison, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

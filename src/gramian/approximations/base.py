@@ -13,17 +13,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._estimators import KernelEstimator, all_or_nothing, generator
-from gramian._threads import one_blas_thread
-from gramian._wording import counted
-from gramian.device_rows import DeviceRows
-from gramian.factors import Factors
-from gramian.gram import Gram
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
+from gramian.backend.wording import counted
+from gramian.estimators.base import KernelEstimator, all_or_nothing, generator
 from gramian.kernels import Kernel, KernelWarning, as_kernel
-from gramian.memory import Amounts
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
+from gramian.rows.device import DeviceRows
 
 __all__ = ["Approximation", "ApproximationWarning"]
 
@@ -154,7 +154,7 @@ class Approximation(
         with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
-        self._single = _arrays.itemsize(rows.dtype) == 4
+        self._single = array_ops.itemsize(rows.dtype) == 4
         self._device = rows.device if isinstance(rows, DeviceRows) else None
         self._on_objects = rows.are_objects
         if not rows.are_objects:
@@ -172,7 +172,7 @@ class Approximation(
         factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
         factors.check_room(
-            n * r * _arrays.itemsize(factors.dtype),
+            n * r * array_ops.itemsize(factors.dtype),
             f"{counted(r, 'feature')} of {counted(n, 'row')}",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",
         )
@@ -210,13 +210,13 @@ class Approximation(
         rows = self._new_rows(X)
         left = self.factor_rows(rows)
         right = None if Y is None else self.factor(Y)
-        return rows.answer(_arrays.astype(left.dense(right), left.dtype))
+        return rows.answer(array_ops.astype(left.dense(right), left.dtype))
 
     def diag(self, X: Any) -> Array:
         """K̃(x, x) for each row of X."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
-        return rows.answer(_arrays.astype(factors.diagonal(), factors.dtype))
+        return rows.answer(array_ops.astype(factors.diagonal(), factors.dtype))
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")

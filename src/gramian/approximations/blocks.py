@@ -14,12 +14,8 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 
-from gramian import _arrays, _linalg, _settings, _tiles
-from gramian._arrays import Array
-from gramian._checks import choice, is_real, positive_integer
-from gramian._threads import one_blas_thread, side_by_side
-from gramian._wording import counted
-from gramian.approximations._basis import (
+from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.block_basis import (
     SAMPLED_BESIDE,
     SAMPLED_PER_RANK,
     Basis,
@@ -30,15 +26,20 @@ from gramian.approximations._basis import (
     points_of,
     ranks_by_spectrum,
 )
-from gramian.approximations._partition import nearest, split, split_bytes
-from gramian.approximations._projected import projected_bytes
-from gramian.approximations.base import Approximation, ApproximationWarning
-from gramian.core import BlockCore
-from gramian.factors import Factors, Map, in_parts
-from gramian.file_rows import planned_rows
-from gramian.gram import Gram
-from gramian.memory import Amounts
+from gramian.approximations.partition import nearest, split, split_bytes
+from gramian.approximations.projected import projected_bytes
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, is_real, positive_integer
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread, side_by_side
+from gramian.backend.wording import counted
+from gramian.kernels import tiles
+from gramian.matrices.block_core import BlockCore
+from gramian.matrices.factors import Factors, Map, in_parts
+from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
+from gramian.rows.files.rows import planned_rows
 from gramian.samplers import as_sampler
 
 __all__ = ["BKA", "MEKA"]
@@ -81,7 +82,7 @@ class _Blocks(Approximation):
             ranks = self._ranks(grams, sizes, total, rng)
             targets: list[Any] = [None] * len(members)
             if y is not None and sampler.needs_target:
-                target, own = np.asarray(_arrays.to_numpy(y)), _arrays.to_numpy(labels)
+                target, own = np.asarray(array_ops.to_numpy(y)), array_ops.to_numpy(labels)
                 targets = [target[own == label] for label in range(len(members))]
             self._bases = _each_block(
                 lambda i, own: find_basis(grams[i], int(ranks[i]), sampler, own, targets[i]),
@@ -132,7 +133,7 @@ class _Blocks(Approximation):
         def spectrum(i: int, own: np.random.Generator) -> np.ndarray:
             n = int(sizes[i])
             rows = own.choice(n, size=min(n, sample), replace=False)
-            K = np.asarray(_arrays.to_numpy(grams[i].block(rows, rows)), dtype=np.float64)
+            K = np.asarray(array_ops.to_numpy(grams[i].block(rows, rows)), dtype=np.float64)
             values = scipy.linalg.eigvalsh(K, check_finite=False)[::-1]
             return np.maximum(values, 0.0) * (n / len(rows))
 
@@ -143,13 +144,13 @@ class _Blocks(Approximation):
     def _expected(self, rows: Rows) -> tuple[int, int]:
         total = positive_integer(self, "n_components", self.n_components)
         points = points_of(-(-2 * total // self._count()))
-        columns = min(points, _tiles.tile_columns(rows.example()))
-        return total, columns * _arrays.itemsize(rows.dtype)
+        columns = min(points, tiles.tile_columns(rows.example()))
+        return total, columns * array_ops.itemsize(rows.dtype)
 
     def _count(self) -> int:
         if isinstance(self.partition, str):
             return positive_integer(self, "n_blocks", self.n_blocks)
-        return len(np.unique(np.asarray(_arrays.to_numpy(self.partition))))
+        return len(np.unique(np.asarray(array_ops.to_numpy(self.partition))))
 
     def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
         n, count = rows.shape[0], len(getattr(self, "_bases", ())) or self._count()
@@ -175,7 +176,7 @@ class _Blocks(Approximation):
         return None
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        (n, d), item = rows.shape, _arrays.itemsize(rows.dtype)
+        (n, d), item = rows.shape, array_ops.itemsize(rows.dtype)
         total, count = self._expected(rows)[0], self._count()
         rank = -(-2 * total // count)  # of a large block
         points = min(points_of(rank), 2 * n // count + 1)
@@ -193,7 +194,7 @@ class _Blocks(Approximation):
         block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
         sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), block))
         work = max(work, sampler.select_bytes(block, points))
-        at_once = min(_settings.n_threads(), count)
+        at_once = min(config.n_threads(), count)
         steps: list[Amounts] = [
             {"choice of blocks": split_bytes(rows, self.partition, count)},
             {**kept, "fitted on": fitted_on, "bases": at_once * work},
@@ -215,19 +216,19 @@ class _Blocks(Approximation):
             return self.labels_
         as_many = rows.shape[0] == self.labels_.shape[0]
         if as_many and self._checksum is not None and isclose(self._sum_of(rows), self._checksum):
-            return self.labels_ if rows.spread else np.asarray(_arrays.to_numpy(self.labels_))
+            return self.labels_ if rows.spread else np.asarray(array_ops.to_numpy(self.labels_))
         return nearest(rows, self.centres_)
 
     def _sum_of(self, rows: Rows) -> float:
         """A number that tells the training rows, in their order, from others."""
         own = np.random.default_rng(self._checksum_seed)
         weights = rows.align(1.0 + own.random(rows.shape[0]), rows.xp.float64)
-        across = _arrays.like(1.0 + own.random(rows.shape[1]), rows.example(), rows.xp.float64)
+        across = array_ops.like(1.0 + own.random(rows.shape[1]), rows.example(), rows.xp.float64)
 
         double = rows.xp.float64
 
         def part(x: Array, w: Array) -> Array:
-            return w @ _arrays.matmul(_arrays.astype(x, double), across[:, None])[:, 0]
+            return w @ array_ops.matmul(array_ops.astype(x, double), across[:, None])[:, 0]
 
         return float(rows.sum(part, weights, label="blocks"))
 
@@ -257,7 +258,7 @@ class _Blocks(Approximation):
         """
         try:
             return super().transform(X)
-        except _linalg.NotPositiveDefiniteError as error:
+        except linalg.NotPositiveDefiniteError as error:
             raise ValueError(
                 f"K̃ is indefinite, so there are no features with these inner products: {error}. "
                 "Use psd='clip', or factor(X)."
@@ -273,13 +274,13 @@ class _Blocks(Approximation):
 
 
 def _dtype_of(rows: Rows) -> np.dtype:
-    return np.dtype(f"float{8 * _arrays.itemsize(rows.dtype)}")
+    return np.dtype(f"float{8 * array_ops.itemsize(rows.dtype)}")
 
 
 def _each_block(function: Any, grams: list[Gram], rng: np.random.Generator) -> list[Any]:
     """``function(i, generator)`` for each block, in threads, with a generator of its own."""
     generators = rng.spawn(len(grams))
-    serial = grams[0].kernel.serial or _arrays.runs_own_threads(grams[0].rows.example())
+    serial = grams[0].kernel.serial or array_ops.runs_own_threads(grams[0].rows.example())
     blocks = range(len(grams))
     return side_by_side(lambda i: function(i, generators[i]), blocks, "blocks", serial=serial)
 
@@ -444,7 +445,7 @@ class MEKA(_Blocks):
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         kept, steps = super()._fit_steps(rows)
         total = self._expected(rows)[0]
-        wide = 8 * rows.row_bytes // _arrays.itemsize(rows.dtype)  # a row in float64
+        wide = 8 * rows.row_bytes // array_ops.itemsize(rows.dtype)  # a row in float64
         points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_BESIDE * self._count())
         points = min(points, rows.shape[0])
         largest = min(2 * points_of(-(-3 * total // (2 * self._count()))), points)
@@ -466,10 +467,10 @@ class MEKA(_Blocks):
             gram.evaluations += _pairs_of_points(bases, self.links_)
         links: np.ndarray | None = self.links_
         with self._timed("psd", small=len(S) <= 1000):
-            if self.psd is not None and not _linalg.is_psd(S):
+            if self.psd is not None and not linalg.is_psd(S):
                 self._core = None
                 inner = self.factor_rows(gram.rows).normal_equations()[0]
-                S, links = _linalg.nearest_psd(S, inner, shift=self.psd == "shift"), None
+                S, links = linalg.nearest_psd(S, inner, shift=self.psd == "shift"), None
         dtype = np.float32 if self._single else np.float64
         sizes = [basis.rank for basis in bases]
         return BlockCore(S, sizes, None if count == 1 else links, dtype)
@@ -502,7 +503,7 @@ class MEKA(_Blocks):
         centres = in_float64(self.centres_)
         if name == "link_distance":
             return linked & (scipy.spatial.distance.cdist(centres, centres) <= value) & (value > 0)
-        likeness = _arrays.to_numpy(gram.kernel(centres))
+        likeness = array_ops.to_numpy(gram.kernel(centres))
         gram.evaluations += count**2
         if name == "link_threshold":
             return linked & (likeness > value)

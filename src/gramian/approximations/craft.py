@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._checks import choice, positive_integer
-from gramian.approximations._series import DotProductMap, Features, Series
+from gramian.approximations.dot_product_series import DotProductMap, Features, Series
 from gramian.approximations.maclaurin import MaclaurinFeatures, maclaurin_bytes
 from gramian.approximations.tensor_sketch import TensorSketchFeatures, sketch_bytes, sketch_work
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, positive_integer
 
 __all__ = ["CRAFT"]
 
@@ -31,20 +31,20 @@ class FourierProjection:
         self.up, self.width = up, n
         self.frequencies = 1 + rng.permutation((up.width - 1) // 2)[: n // 2]
         signs = 1.0 - 2.0 * rng.integers(2, size=up.width)
-        self.signs = _arrays.like(signs * np.sqrt(2.0 / n), like, like.dtype)
+        self.signs = array_ops.like(signs * np.sqrt(2.0 / n), like, like.dtype)
         self.work_bytes = up.work_bytes + _projection_work(
-            up.width, n, _arrays.itemsize(like.dtype)
+            up.width, n, array_ops.itemsize(like.dtype)
         )
 
     def fill(self, x: Array, out: Array) -> None:
-        xp = _arrays.namespace(out)
-        many = _arrays.empty((x.shape[0], self.up.width), out, out.dtype)
+        xp = array_ops.namespace(out)
+        many = array_ops.empty((x.shape[0], self.up.width), out, out.dtype)
         self.up.fill(x, many)
         many *= self.signs
-        transform = _arrays.rfft(many, axis=1)
+        transform = array_ops.rfft(many, axis=1)
         half = len(self.frequencies)
         if half:
-            taken = _arrays.take_columns(transform, self.frequencies)
+            taken = array_ops.take_columns(transform, self.frequencies)
             out[:, :half] = xp.real(taken)
             out[:, half : 2 * half] = xp.imag(taken)
         if 2 * half < self.width:

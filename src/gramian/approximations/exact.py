@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from gramian._estimators import KernelParameter
+from gramian.estimators.base import KernelParameter
 
 __all__ = ["Exact"]
 

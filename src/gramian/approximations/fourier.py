@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _tiles
-from gramian._arrays import Array
-from gramian._checks import choice, positive_integer
-from gramian._threads import one_blas_thread
-from gramian.approximations._spectra import OTHERS, Law, draw, halton_bytes, laws
 from gramian.approximations.base import Approximation
-from gramian.gram import Gram
-from gramian.memory import Amounts
+from gramian.approximations.spectra import OTHERS, Law, draw, halton_bytes, laws
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, positive_integer
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
+from gramian.kernels import tiles
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 __all__ = ["RandomFourier"]
@@ -114,46 +115,46 @@ class RandomFourier(Approximation):
             scale = scale[:1]
         example = gram.rows.take([0])
         W = np.ascontiguousarray(np.concatenate(drawn).T)
-        self.frequencies_ = _arrays.like(W, example, gram.dtype)
-        self._scale = _arrays.like(scale, example, gram.dtype)
+        self.frequencies_ = array_ops.like(W, example, gram.dtype)
+        self._scale = array_ops.like(scale, example, gram.dtype)
         centre = _centre(gram.rows)
-        self._centre = _arrays.like(centre, example, gram.dtype)
+        self._centre = array_ops.like(centre, example, gram.dtype)
         # For rows that cannot be moved. Whole turns are left out: they would cost digits.
-        turns = centre @ _arrays.to_numpy(self.frequencies_).astype(np.float64)
-        self._shift = _arrays.like(np.remainder(turns, 2 * np.pi), example, gram.dtype)
+        turns = centre @ array_ops.to_numpy(self.frequencies_).astype(np.float64)
+        self._shift = array_ops.like(np.remainder(turns, 2 * np.pi), example, gram.dtype)
         self._phase = rng.uniform(0, 2 * np.pi) if odd else 0.0
         return n
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         W = self.frequencies_
-        xp, n, (d, count) = _arrays.namespace(W), x.shape[0], W.shape
+        xp, n, (d, count) = array_ops.namespace(W), x.shape[0], W.shape
         if out is None:
-            out = _arrays.empty((n, self.n_components_), W, W.dtype)
-        moving = 0 if _arrays.issparse(x) else n * d  # moved rows, then phases
-        memory = _tiles.scratch(1, moving + n * count, W, W.dtype)[0, :]
+            out = array_ops.empty((n, self.n_components_), W, W.dtype)
+        moving = 0 if array_ops.issparse(x) else n * d  # moved rows, then phases
+        memory = tiles.scratch(1, moving + n * count, W, W.dtype)[0, :]
         phases = xp.reshape(memory[moving:], (n, count))
         if moving:
-            moved = _arrays.subtract(x, self._centre, xp.reshape(memory[:moving], (n, d)))
-            _arrays.matmul(moved, W, phases)
+            moved = array_ops.subtract(x, self._centre, xp.reshape(memory[:moving], (n, d)))
+            array_ops.matmul(moved, W, phases)
         else:
-            _arrays.matmul(_arrays.astype(x, W.dtype), W, phases)
+            array_ops.matmul(array_ops.astype(x, W.dtype), W, phases)
             phases -= self._shift
         if self._phase:
             phases[:, -1] += self._phase
-        _arrays.cosines_and_sines(phases, out[:, :count], out[:, count:])
+        array_ops.cosines_and_sines(phases, out[:, :count], out[:, count:])
         out *= self._scale
         return out
 
     def _work_bytes(self) -> int:
         d, count = self.frequencies_.shape
-        return _work(d, count, _arrays.itemsize(self.frequencies_.dtype))
+        return _work(d, count, array_ops.itemsize(self.frequencies_.dtype))
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         n = positive_integer(self, "n_components", self.n_components)
-        return n, _work(rows.shape[1], (n + 1) // 2, _arrays.itemsize(rows.dtype))
+        return n, _work(rows.shape[1], (n + 1) // 2, array_ops.itemsize(rows.dtype))
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        d, item = rows.shape[1], _arrays.itemsize(rows.dtype)
+        d, item = rows.shape[1], array_ops.itemsize(rows.dtype)
         count = (self._expected(rows)[0] + 1) // 2
         kept = {"frequencies": d * count * item}
         # Uniform numbers, what they are turned into, and the frequencies in float64. A sequence has
@@ -195,6 +196,6 @@ def _centre(rows: Rows) -> np.ndarray:
     """The mean of some rows, as numbers that their own dtype can hold."""
     n = rows.shape[0]
     some = rows.take(np.unique(np.linspace(0, n - 1, min(n, CENTRE_ROWS)).astype(int)))
-    some = some if _arrays.issparse(some) else _arrays.to_numpy(some)
+    some = some if array_ops.issparse(some) else array_ops.to_numpy(some)
     mean = np.asarray(some.astype(np.float64).mean(axis=0)).ravel()
     return mean.astype(some.dtype).astype(np.float64)

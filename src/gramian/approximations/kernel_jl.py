@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _tiles
-from gramian._arrays import Array
-from gramian._checks import positive_integer
-from gramian.approximations._projected import (
+from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.projected import (
     FeatureKernel,
     ProjectedKernel,
     gram_of,
     projected_bytes,
 )
-from gramian.approximations.base import Approximation, ApproximationWarning
-from gramian.gram import Gram
-from gramian.kernels import Kernel
-from gramian.memory import Amounts
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive_integer
+from gramian.backend.memory import Amounts
+from gramian.kernels import Kernel, tiles
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers import Uniform
 
@@ -135,15 +135,15 @@ class KernelJL(Approximation):
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         s = self._count(rows.shape[0])
-        columns = min(s, _tiles.tile_columns(rows.example()))
+        columns = min(s, tiles.tile_columns(rows.example()))
         r = positive_integer(self, "n_components", self.n_components)
-        return r, columns * _arrays.itemsize(rows.dtype)
+        return r, columns * array_ops.itemsize(rows.dtype)
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         s, (r, _) = self._count(rows.shape[0]), self._expected(rows)
-        sample = 2 * s * rows.row_bytes * 8 // _arrays.itemsize(rows.dtype)
+        sample = 2 * s * rows.row_bytes * 8 // array_ops.itemsize(rows.dtype)
         kept = {**projected_bytes(rows, s, r), "subsample": sample}
-        tile = min(s, _tiles.tile_columns(rows.example()))  # of the subsample's matrix, at most
+        tile = min(s, tiles.tile_columns(rows.example()))  # of the subsample's matrix, at most
         return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(16 * s * tile, 2**23)}]
 
     def _project(self, KR: Array, means: Array, dtype: Any) -> ProjectedKernel:
@@ -154,7 +154,7 @@ class KernelJL(Approximation):
         """
         P, offset = KR, None
         if self.centred:
-            P = KR - _arrays.namespace(KR).mean(KR, axis=0)
+            P = KR - array_ops.namespace(KR).mean(KR, axis=0)
             offset = -(means @ P)
         return ProjectedKernel(self.kernel_, self.sample_.points, P, offset, dtype=dtype)
 

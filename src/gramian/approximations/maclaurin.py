@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _settings, _tiles
-from gramian._arrays import Array
-from gramian._wording import counted
-from gramian.approximations._series import DotProductMap, Series
+from gramian.approximations.dot_product_series import DotProductMap, Series
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
+from gramian.kernels import tiles
 
 __all__ = ["RandomMaclaurin"]
 
@@ -30,8 +31,8 @@ class MaclaurinFeatures:
         # Each factor bears its part of the weight: no product leaves the range of the result.
         scales = weights ** (0.5 / degrees)
         self.width, d = n, like.shape[1]
-        size = _arrays.itemsize(like.dtype)
-        _settings.check_fits(
+        size = array_ops.itemsize(like.dtype)
+        config.check_fits(
             size * d * int(degrees.sum()),
             f"{counted(int(degrees.sum()), 'random vector')} with {counted(d, 'column')}",
             TOO_MANY,
@@ -40,18 +41,18 @@ class MaclaurinFeatures:
         for number in range(int(degrees[0])):
             width = int(np.count_nonzero(degrees > number))
             signs = 1.0 - 2.0 * rng.integers(2, size=(d, width), dtype=np.int8)
-            self.factors.append(_arrays.like(signs * scales[:width], like, like.dtype))
+            self.factors.append(array_ops.like(signs * scales[:width], like, like.dtype))
         self.work_bytes = size * n
 
     def fill(self, x: Array, out: Array) -> None:
         first, *others = self.factors
-        _arrays.matmul(x, first, out)
+        array_ops.matmul(x, first, out)
         for factor in others:
             width = factor.shape[1]
             part = out[:, :width]
-            sparse = _arrays.issparse(x)  # its products are in new memory anyway
-            memory = None if sparse else _tiles.scratch(x.shape[0], width, factor, factor.dtype)
-            part *= _arrays.matmul(x, factor, memory)
+            sparse = array_ops.issparse(x)  # its products are in new memory anyway
+            memory = None if sparse else tiles.scratch(x.shape[0], width, factor, factor.dtype)
+            part *= array_ops.matmul(x, factor, memory)
 
 
 def maclaurin_bytes(n: int, d: int, degree: int, item: int) -> int:

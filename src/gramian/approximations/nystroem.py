@@ -11,16 +11,17 @@ import numpy as np
 import scipy.linalg
 from sklearn.utils.extmath import randomized_svd
 
-from gramian import _arrays, _linalg, _settings, _tiles
-from gramian._arrays import Array
-from gramian._checks import choice, is_real, positive_integer
-from gramian._threads import few_blas_threads
-from gramian._wording import counted
-from gramian.approximations._projected import ProjectedKernel, gram_of, projected_bytes
 from gramian.approximations.base import Approximation, ApproximationWarning
-from gramian.factors import Factors
-from gramian.gram import Gram
-from gramian.memory import Amounts
+from gramian.approximations.projected import ProjectedKernel, gram_of, projected_bytes
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, is_real, positive_integer
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import few_blas_threads
+from gramian.backend.wording import counted
+from gramian.kernels import tiles
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
@@ -106,7 +107,7 @@ class Nystroem(Approximation):
             raise ValueError(
                 f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
             )
-        target = np.asarray(_arrays.to_numpy(y)) if sampler.needs_target else None
+        target = np.asarray(array_ops.to_numpy(y)) if sampler.needs_target else None
         if self.tol is None:
             self._learn(gram, sampler.select(gram, m, rng, target))
         else:
@@ -148,8 +149,8 @@ class Nystroem(Approximation):
 
     def _expected(self, rows: Rows) -> tuple[int, int]:
         m = self._at_most(rows)[0]
-        columns = min(m, _tiles.tile_columns(rows.example()))
-        return min(m, self.rank or m), columns * _arrays.itemsize(rows.dtype)
+        columns = min(m, tiles.tile_columns(rows.example()))
+        return min(m, self.rank or m), columns * array_ops.itemsize(rows.dtype)
 
     def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
         """The number of landmarks, at most, and what chooses them."""
@@ -167,7 +168,7 @@ class Nystroem(Approximation):
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
-        own, item = sampler.landmark_bytes(rows), _arrays.itemsize(rows.dtype)
+        own, item = sampler.landmark_bytes(rows), array_ops.itemsize(rows.dtype)
         kept = projected_bytes(rows, m, r, own)
         steps: list[Amounts] = [
             {
@@ -186,31 +187,31 @@ class Nystroem(Approximation):
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
         W = gram_of(gram, landmarks).dense() if len(landmarks) else None
-        if W is None or not bool(_arrays.namespace(W).any(W != 0)):
+        if W is None or not bool(array_ops.namespace(W).any(W != 0)):
             raise ValueError(
                 f"{type(self).__name__} has nothing to approximate: {gram.kernel!r} is 0 for all "
                 "pairs of landmarks, as kernels of inner products are where rows are 0. Leave such "
                 "rows out, or use another kernel."
             )
-        W = W if _arrays.is_on_gpu(W) else _arrays.to_numpy(W)
+        W = W if array_ops.is_on_gpu(W) else array_ops.to_numpy(W)
         scale = np.ones(len(W))
         if landmarks.probabilities is not None:
             scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
-        scale = _arrays.like(scale, W)
+        scale = array_ops.like(scale, W)
         W = scale[:, None] * W * scale
         # Directions of W that the data's own precision cannot tell from 0 are left out.
-        cutoff = max(len(W) * np.finfo(float).eps, _arrays.eps(gram.dtype))
+        cutoff = max(len(W) * np.finfo(float).eps, array_ops.eps(gram.dtype))
         if self.rank is not None and self.truncation == "core":
-            P = _arrays.like(_inverse_root_of_rank(_arrays.to_numpy(W), self.rank, cutoff), W)
+            P = array_ops.like(_inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
         else:
             with few_blas_threads(len(W)):
                 P = inverse_root(W, cutoff, gram)
         self.landmarks_ = landmarks
         self._prepare(gram, scale[:, None] * P)
         if self.rank is not None and self.truncation == "embedding":
-            inner = _arrays.to_numpy(self._factors(gram).inner())
+            inner = array_ops.to_numpy(self._factors(gram).inner())
             vectors = np.linalg.eigh(inner)[1][:, ::-1][:, : self.rank]
-            self._prepare(gram, scale[:, None] * (P @ _arrays.like(vectors.copy(), P)))
+            self._prepare(gram, scale[:, None] * (P @ array_ops.like(vectors.copy(), P)))
 
     def _prepare(self, gram: Gram, projection: Array) -> None:
         self._projected = ProjectedKernel(
@@ -250,8 +251,8 @@ class Nystroem(Approximation):
         Column j of the result holds the coefficients a of Σ a_i k(landmark_i, ·), the point whose
         features are row j of ``coordinates``: its product with a row x is Σ a_i k(landmark_i, x).
         """
-        xp = _arrays.namespace(coordinates)
-        P, z = (_arrays.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
+        xp = array_ops.namespace(coordinates)
+        P, z = (array_ops.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
         return P @ xp.matrix_transpose(z)
 
     def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
@@ -284,26 +285,26 @@ class Nystroem(Approximation):
     def _most(self, rows: Rows, m: int) -> int:
         """The landmarks that the memory budget allows, but at least m."""
         n = rows.shape[0]
-        square = isqrt(_settings.memory_budget() // 2 // (CORE_COPIES * 8))
+        square = isqrt(config.memory_budget() // 2 // (CORE_COPIES * 8))
         return max(m, min(n, rows.room() // 2 // (n * 8), square))
 
     def _trace_error(self, gram: Gram) -> float:
         diagonal = self._factors(gram).diagonal()
-        explained = float(_arrays.namespace(diagonal).sum(diagonal))
+        explained = float(array_ops.namespace(diagonal).sum(diagonal))
         return 1.0 - explained / gram.trace()
 
 
 def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
     """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
-    xp = _arrays.namespace(W)
+    xp = array_ops.namespace(W)
     diagonal = xp.linalg.diagonal(W)
     largest = float(xp.max(diagonal))
-    lower, kept = _linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
-    if len(kept) == 0 or not _arrays.all_finite(lower):
+    lower, kept = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
+    if len(kept) == 0 or not array_ops.all_finite(lower):
         _not_psd(gram)
     P = xp.zeros_like(W)[:, : len(kept)]
-    _arrays.put_rows(P, kept, xp.matrix_transpose(_linalg.inverse_triangle(lower)))
-    left = diagonal - _arrays.row_norms(W @ P)
+    array_ops.put_rows(P, kept, xp.matrix_transpose(linalg.inverse_triangle(lower)))
+    left = diagonal - array_ops.row_norms(W @ P)
     if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
         _not_psd(gram)
     return P

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian.approximations._series import DotProductMap, Series
+from gramian.approximations.dot_product_series import DotProductMap, Series
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 
 __all__ = ["TensorSketch"]
 
@@ -32,15 +32,19 @@ class TensorSketchFeatures:
                 scale = (term.weight * size / term.count) ** (0.5 / p)
                 rows = rng.integers(size, size=(p, d))
                 values = scale * (1.0 - 2.0 * rng.integers(2, size=(p, d)))
-                factors = [_arrays.scatter_matrix(values[j], rows[j], size, like) for j in range(p)]
+                factors = [
+                    array_ops.scatter_matrix(values[j], rows[j], size, like) for j in range(p)
+                ]
                 self.sketches.append(factors)
         widest = max(factors[0].shape[0] for factors in self.sketches)
-        self.work_bytes = sketch_work(widest, d, _arrays.itemsize(like.dtype))
+        self.work_bytes = sketch_work(widest, d, array_ops.itemsize(like.dtype))
 
     def fill(self, x: Array, out: Array) -> None:
         # Features down, rows across: a sketch then adds whole rows, and transforms run abreast.
-        xp = _arrays.namespace(out)
-        turned = x.T.tocsr() if _arrays.issparse(x) else _arrays.contiguous(xp.matrix_transpose(x))
+        xp = array_ops.namespace(out)
+        turned = (
+            x.T.tocsr() if array_ops.issparse(x) else array_ops.contiguous(xp.matrix_transpose(x))
+        )
         start = 0
         for factors in self.sketches:
             stop = start + factors[0].shape[0]
@@ -51,12 +55,12 @@ class TensorSketchFeatures:
 def _convolved(factors: list[Array], turned: Array) -> Array:
     """The circular convolution of the factors' products with the turned rows."""
     if len(factors) == 1:
-        return _arrays.matmul(factors[0], turned)
+        return array_ops.matmul(factors[0], turned)
     first, *others = factors
-    product = _arrays.rfft(_arrays.matmul(first, turned), axis=0)
+    product = array_ops.rfft(array_ops.matmul(first, turned), axis=0)
     for factor in others:
-        product *= _arrays.rfft(_arrays.matmul(factor, turned), axis=0)
-    return _arrays.irfft(product, n=first.shape[0], axis=0)
+        product *= array_ops.rfft(array_ops.matmul(factor, turned), axis=0)
+    return array_ops.irfft(product, n=first.shape[0], axis=0)
 
 
 def _fast_sizes(n: int) -> Iterator[int]:

@@ -16,9 +16,9 @@ from difflib import get_close_matches
 from importlib import import_module
 
 import gramian
-from gramian.command._arguments import Parser, settings
-from gramian.command._errors import UsageError
-from gramian.command._screen import Screen, visible, warnings_in_one_line
+from gramian.command.arguments import Parser, settings
+from gramian.command.errors import UsageError
+from gramian.command.screen import Screen, visible, warnings_in_one_line
 
 __all__ = ["main"]
 

@@ -6,32 +6,32 @@ from argparse import Namespace
 
 import numpy as np
 
-from gramian import _arrays
-from gramian.command import _arguments, _estimators, _reading, _signatures
-from gramian.command._results import Outputs, columns_of, writer
-from gramian.command._screen import Screen
+from gramian.backend import array_ops
+from gramian.command import arguments, estimators, reading, signatures
+from gramian.command.results import Outputs, columns_of, writer
+from gramian.command.screen import Screen
 from gramian.learners import KernelKMeans
 from gramian.tables import Table, TableModel
 
 
-def add_options(parser: _arguments.Parser) -> None:
-    _arguments.add_data(parser)
-    found = _signatures.parameters(KernelKMeans, skip=_signatures.ELSEWHERE)
-    _signatures.add_options(parser, "clusters", found)
-    _arguments.add_kernel(parser)
-    _arguments.add_preparation(parser, "known classes: left out, and compared with the clusters")
-    _arguments.add_output(parser, ".labels.csv")
-    _arguments.add_run(parser, device=True, scheduler=True)
+def add_options(parser: arguments.Parser) -> None:
+    arguments.add_data(parser)
+    found = signatures.parameters(KernelKMeans, skip=signatures.ELSEWHERE)
+    signatures.add_options(parser, "clusters", found)
+    arguments.add_kernel(parser)
+    arguments.add_preparation(parser, "known classes: left out, and compared with the clusters")
+    arguments.add_output(parser, ".labels.csv")
+    arguments.add_run(parser, device=True, scheduler=True)
 
 
 def run(args: Namespace, screen: Screen) -> None:
-    model = _estimators.estimator(args, KernelKMeans)
+    model = estimators.estimator(args, KernelKMeans)
     outputs = Outputs(args, "labels.csv")
-    with _reading.training(args, screen, args.target) as (table, preparation, rows):
+    with reading.training(args, screen, args.target) as (table, preparation, rows):
         with screen.timed():
             model.fit(rows)
-        _estimators.show(screen, model, rows)
-        labels = np.asarray(_arrays.to_numpy(model.labels_))
+        estimators.show(screen, model, rows)
+        labels = np.asarray(array_ops.to_numpy(model.labels_))
         sizes = np.bincount(labels, minlength=model.n_clusters)
         screen.line("clusters", ", ".join(f"{i}: {size:,}" for i, size in enumerate(sizes)))
         _compare(screen, table, preparation.target, labels)

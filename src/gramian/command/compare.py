@@ -6,27 +6,27 @@ from argparse import Namespace
 from typing import Any
 
 import gramian
-from gramian import _settings
-from gramian.command import _arguments, _estimators, _reading, _signatures
-from gramian.command._results import Outputs
-from gramian.command._screen import Screen, visible
+from gramian.backend import config
+from gramian.command import arguments, estimators, reading, signatures
+from gramian.command.results import Outputs
+from gramian.command.screen import Screen, visible
 
 # What the command has other options for, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
 LINE = "{:<20} {:>6} {:>30} {:>9} {:>9} {:>13} {:>8}"
 
 
-def add_options(parser: _arguments.Parser) -> None:
-    _arguments.add_data(parser)
+def add_options(parser: arguments.Parser) -> None:
+    arguments.add_data(parser)
     group = parser.add_argument_group("comparison")
     group.add_argument(
         "--sizes", type=int, nargs="+", metavar="SIZE", help="numbers of features to try"
     )
-    _signatures.add_options(parser, "sample", _signatures.parameters(_compare(), skip=HERE))
-    _arguments.add_kernel(parser, several=True)
-    _arguments.add_preparation(parser, "a column to be predicted: approximations are scored on it")
-    _arguments.add_output(parser, ".report.html", model=False)
-    _arguments.add_run(parser)
+    signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
+    arguments.add_kernel(parser, several=True)
+    arguments.add_preparation(parser, "a column to be predicted: approximations are scored on it")
+    arguments.add_output(parser, ".report.html", model=False)
+    arguments.add_run(parser)
 
 
 def _compare() -> Any:
@@ -35,9 +35,9 @@ def _compare() -> Any:
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "report.html", (".html",))
-    kernel = _estimators.bare_kernel(args, gramian.Nystroem)
-    chosen = [_estimators.approximation_by_name(name) for name in args.approximation]
-    with _reading.training(args, screen, args.target) as (table, _, rows):
+    kernel = estimators.bare_kernel(args, gramian.Nystroem)
+    chosen = [estimators.approximation_by_name(name) for name in args.approximation]
+    with reading.training(args, screen, args.target) as (table, _, rows):
         y = table.target if args.target is None else table.column(table.find(args.target))
         _line(
             screen, "approximation", "size", "error", "seconds", "memory", "kernel values", "score"
@@ -51,9 +51,9 @@ def run(args: Namespace, screen: Screen) -> None:
                 sizes=args.sizes,
                 random_state=args.seed,
                 callback=lambda result: _show(screen, result),
-                **_signatures.given(args, _compare()),
+                **signatures.given(args, _compare()),
             )
-    comparison.report(outputs.path, title=_reading.stem(args.data))
+    comparison.report(outputs.path, title=reading.stem(args.data))
     screen.line("advice", comparison.recommendation)
     screen.print(comparison.code)
     outputs.show(screen, "report")
@@ -62,7 +62,7 @@ def run(args: Namespace, screen: Screen) -> None:
 def _show(screen: Screen, result: Any) -> None:
     interval = f"{result.error:.3g} [{result.error_low:.3g}, {result.error_high:.3g}]"
     score = "" if result.score is None else f"{result.score:.4f}"
-    memory = _settings.format_bytes(result.nbytes_all)
+    memory = config.format_bytes(result.nbytes_all)
     values = f"{result.kernel_evaluations:,}"
     _line(
         screen, result.name, result.size, interval, f"{result.seconds:.3g}", memory, values, score

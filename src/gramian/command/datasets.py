@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gramian import datasets
-from gramian.command import _arguments
-from gramian.command._screen import Screen
+from gramian.command import arguments
+from gramian.command.screen import Screen
 
 
-def add_options(parser: _arguments.Parser) -> None:
-    _arguments.add_quiet(parser)
+def add_options(parser: arguments.Parser) -> None:
+    arguments.add_quiet(parser)
 
 
 def run(args: Namespace, screen: Screen) -> None:

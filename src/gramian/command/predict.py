@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from gramian._wording import counted
-from gramian.command import _arguments, _reading
-from gramian.command._results import Outputs, kind_of, outcome_writer
-from gramian.command._screen import Screen
+from gramian.backend.wording import counted
+from gramian.command import arguments, reading
+from gramian.command.results import Outputs, kind_of, outcome_writer
 from gramian.command.ridge import score
+from gramian.command.screen import Screen
 from gramian.learners import KernelRidgeClassifier
-from gramian.models import load
+from gramian.persistence.models import load
 from gramian.tables import Preparation, Table, TableModel
 
 
-def add_options(parser: _arguments.Parser) -> None:
+def add_options(parser: arguments.Parser) -> None:
     parser.add_argument(
         "fitted", metavar="MODEL", help="a file that --model, or gramian.save, wrote"
     )
-    _arguments.add_data(parser)
-    _arguments.add_output(parser, "what it gives, such as .labels.csv", model=False)
-    _arguments.add_run(parser, seed=False)
+    arguments.add_data(parser)
+    arguments.add_output(parser, "what it gives, such as .labels.csv", model=False)
+    arguments.add_run(parser, seed=False)
 
 
 def run(args: Namespace, screen: Screen) -> None:
@@ -32,13 +32,13 @@ def run(args: Namespace, screen: Screen) -> None:
     kind = kind_of(estimator)
     outputs = Outputs(args, kind.suffix)
     preparation = loaded.preparation if isinstance(loaded, TableModel) else None
-    with _reading.opened(args, None if preparation is None else preparation.names) as table:
+    with reading.opened(args, None if preparation is None else preparation.names) as table:
         if preparation is None:  # saved from Python: what its rows were is known by width and name
             names = getattr(estimator, "feature_names_in_", [])
             others = [name for name in table.names if name not in names] if len(names) else []
             preparation = Preparation(table, exclude=others)
             preparation.names = list(names) if table.named and len(names) else preparation.names
-        _reading.show(screen, table, preparation)
+        reading.show(screen, table, preparation)
         screen.line("model", type(estimator).__name__)
         rows = preparation.rows(preparation.raw(table))
         with screen.timed():

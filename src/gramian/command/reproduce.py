@@ -6,19 +6,19 @@ from argparse import Namespace
 from pathlib import Path
 
 from gramian import experiments
-from gramian._wording import counted
-from gramian._writing import whole_file
-from gramian.command import _arguments
-from gramian.command._errors import UsageError
-from gramian.command._results import check_free
-from gramian.command._screen import Screen, visible
+from gramian.analysis.report.summary import WORDS
+from gramian.backend.wording import counted
+from gramian.backend.writing import whole_file
+from gramian.command import arguments
+from gramian.command.errors import UsageError
+from gramian.command.results import check_free
+from gramian.command.screen import Screen, visible
 from gramian.experiments.outcomes import numbers_beside
-from gramian.report.summary import WORDS
 
 LIST = "list"
 
 
-def add_options(parser: _arguments.Parser) -> None:
+def add_options(parser: arguments.Parser) -> None:
     parser.add_argument(
         "what",
         metavar="WHAT",
@@ -55,7 +55,7 @@ def add_options(parser: _arguments.Parser) -> None:
         "--summary", metavar="FILE", help="the verdicts as a page of Markdown, too; must end in .md"
     )
     output.add_argument("--force", action="store_true", help="replace files that are there already")
-    _arguments.add_run(parser, seed=False)
+    arguments.add_run(parser, seed=False)
 
 
 def run(args: Namespace, screen: Screen) -> None:

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._wording import counted
-from gramian.command import _arguments, _estimators, _reading, _signatures
-from gramian.command._errors import UsageError
-from gramian.command._results import Outputs, columns_of, writer
-from gramian.command._screen import Screen
+from gramian.backend import array_ops
+from gramian.backend.wording import counted
+from gramian.command import arguments, estimators, reading, signatures
+from gramian.command.errors import UsageError
+from gramian.command.results import Outputs, columns_of, writer
+from gramian.command.screen import Screen
 from gramian.learners import KernelRidge, KernelRidgeClassifier
 from gramian.tables import Table, TableModel
 
 MOST_CLASSES = 20  # whole numbers of more different values are taken for measurements
 
 
-def add_options(parser: _arguments.Parser) -> None:
-    _arguments.add_data(parser)
+def add_options(parser: arguments.Parser) -> None:
+    arguments.add_data(parser)
     both = KernelRidge, KernelRidgeClassifier
-    found = _signatures.parameters(*both, skip=_signatures.ELSEWHERE)
-    _signatures.add_options(parser, "ridge", found)
-    _arguments.add_kernel(parser)
-    _arguments.add_preparation(parser, "the column to be predicted, by name or number from 0")
+    found = signatures.parameters(*both, skip=signatures.ELSEWHERE)
+    signatures.add_options(parser, "ridge", found)
+    arguments.add_kernel(parser)
+    arguments.add_preparation(parser, "the column to be predicted, by name or number from 0")
     group = parser.add_argument_group("target")
     group.add_argument(
         "--task",
@@ -42,8 +42,8 @@ def add_options(parser: _arguments.Parser) -> None:
         help="the part of the rows, drawn at random, that the model is not fitted to but scored "
         "on; 0 fits it to all. Default: 0.2",
     )
-    _arguments.add_output(parser, ".predictions.csv")
-    _arguments.add_run(parser, device=True)
+    arguments.add_output(parser, ".predictions.csv")
+    arguments.add_run(parser, device=True)
 
 
 def _fraction(text: str) -> float:
@@ -58,27 +58,27 @@ def _fraction(text: str) -> float:
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "predictions.csv")
-    with _reading.opened(args) as table:
+    with reading.opened(args) as table:
         y = target_of(table, args)
         classes = is_classes(y) if args.task == "auto" else args.task == "classify"
         if not classes and y.dtype.kind not in "biuf":
             raise UsageError("The target holds text: only --task classify takes it.")
-        model = _estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
-        preparation = _reading.prepared(table, args, args.target)
+        model = estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
+        preparation = reading.prepared(table, args, args.target)
         raw = preparation.raw(table)
         held_out = _drawn(table.n_rows, args.holdout, args.seed)
         train = np.flatnonzero(~held_out)
         preparation.learn_scale(raw.choose(train) if held_out.any() else raw)
-        _reading.show(screen, table, preparation)
+        reading.show(screen, table, preparation)
         screen.line("target", _about(y, classes, args.target or "its own"))
         rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
         with screen.timed():
             model.fit(fitted_to, y[train])
-        _estimators.show(screen, model, fitted_to)
+        estimators.show(screen, model, fitted_to)
         if model.path_ is not None:
             screen.line("alpha", f"{model.alpha_:.4g}, chosen")
-        predicted = np.asarray(_arrays.to_numpy(model.predict(rows)))
+        predicted = np.asarray(array_ops.to_numpy(model.predict(rows)))
         columns = columns_of(model, predicted)
         if held_out.any():
             columns["held_out"] = held_out

@@ -5,7 +5,6 @@ rows of one's own. Where the paper looks at a whole matrix, rows of each block a
 bounds that go with them are in :mod:`gramian.theory`.
 """
 
-from gramian.diagnostics._table import Table
 from gramian.diagnostics.fits import link_thresholds, partitions, step_times
 from gramian.diagnostics.structure import (
     BlockRanks,
@@ -13,6 +12,7 @@ from gramian.diagnostics.structure import (
     block_ranks,
     principal_cosines,
 )
+from gramian.diagnostics.table import Table
 
 __all__ = [
     "BlockRanks",

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from gramian._checks import not_negative, positive_integer
-from gramian._estimators import generator
+from gramian.analysis.accuracy import ErrorEstimate, relative_error
 from gramian.approximations import BKA, MEKA
-from gramian.diagnostics._table import Table
-from gramian.error import ErrorEstimate, relative_error
+from gramian.backend.checks import not_negative, positive_integer
+from gramian.diagnostics.table import Table
+from gramian.estimators.base import generator
 
 __all__ = ["link_thresholds", "partitions", "step_times"]
 

@@ -10,14 +10,14 @@ import numpy as np
 import scipy.linalg
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays
-from gramian._checks import positive, positive_integer
-from gramian._estimators import generator
-from gramian._threads import side_by_side
-from gramian._wording import counted
 from gramian.approximations import BKA, MEKA
-from gramian.diagnostics._table import lines
-from gramian.gram import Gram
+from gramian.backend import array_ops
+from gramian.backend.checks import positive, positive_integer
+from gramian.backend.threads import side_by_side
+from gramian.backend.wording import counted
+from gramian.diagnostics.table import lines
+from gramian.estimators.base import generator
+from gramian.matrices.gram import Gram
 from gramian.theory.blocks import members
 
 __all__ = ["BlockRanks", "PrincipalCosines", "block_ranks", "principal_cosines"]
@@ -125,7 +125,7 @@ def block_ranks(
     """
     gram, blocks = _blocks("block_ranks", source, X, labels)
     sampled = _sampled("block_ranks", blocks, max_rows, random_state)
-    delta = _arrays.eps(gram.dtype) if delta is None else positive("block_ranks", "delta", delta)
+    delta = array_ops.eps(gram.dtype) if delta is None else positive("block_ranks", "delta", delta)
     largest = max(len(numbers) for numbers in blocks)
     if largest * delta >= 1:
         raise ValueError(
@@ -201,7 +201,7 @@ def principal_cosines(
         left, values, _ = scipy.linalg.svd(
             _block(gram, sampled[s], sampled[t]), full_matrices=False, check_finite=False
         )
-        return left[:, values > max(left.shape) * values[0] * _arrays.eps(gram.dtype)]
+        return left[:, values > max(left.shape) * values[0] * array_ops.eps(gram.dtype)]
 
     def cosines(pair: tuple[int, int]) -> list[np.ndarray]:
         own, other = basis(pair[0], pair[0]), basis(*pair)
@@ -270,9 +270,9 @@ def _pairs(
 
 
 def _block(gram: Gram, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    return np.asarray(_arrays.to_numpy(gram.block(i, j)), dtype=np.float64)
+    return np.asarray(array_ops.to_numpy(gram.block(i, j)), dtype=np.float64)
 
 
 def _each(gram: Gram, function: Callable[[Any], Any], pairs: list[Any]) -> list[Any]:
-    serial = gram.kernel.serial or _arrays.runs_own_threads(gram.rows.example())
+    serial = gram.kernel.serial or array_ops.runs_own_threads(gram.rows.example())
     return side_by_side(function, pairs, "pairs of blocks", serial=serial)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from gramian.analysis.report.figures import Figure
 from gramian.experiments.results import Results
-from gramian.report.figures import Figure
 
 Unit = dict[str, Any]
 

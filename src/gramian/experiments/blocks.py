@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from gramian import diagnostics
+from gramian.analysis.accuracy import relative_error
+from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import BKA
-from gramian.error import relative_error
 from gramian.experiments import data
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import ERROR, RUNS, axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
-from gramian.report.figures import Curves, Grid
 
 BLOCKS = 5
 KINDS = "kmeans", "spectral", "random"

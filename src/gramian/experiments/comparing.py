@@ -5,9 +5,9 @@ Units have a "method" and the measured "error", "seconds" and "kept", the number
 
 from __future__ import annotations
 
+from gramian.analysis.report.figures import At
 from gramian.experiments.base import Check
 from gramian.experiments.results import Points, Results, costs, ratios
-from gramian.report.figures import At
 
 
 def by_time(results: Results) -> dict[str, list[At]]:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from gramian import datasets
-from gramian.deformations import deformed
+from gramian.datasets.deformations import deformed
 
 Labelled = tuple[np.ndarray, np.ndarray]
 IMAGES = {"mnist": (28, 28), "digits": (8, 8)}

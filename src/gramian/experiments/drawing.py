@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gramian.report.charts import Axis, Reference
-from gramian.report.figures import At, Curves
-from gramian.report.text import percent, seconds
+from gramian.analysis.report.charts import Axis, Reference
+from gramian.analysis.report.figures import At, Curves
+from gramian.analysis.report.text import percent, seconds
 
 LEAST = 1e-9  # what is less is drawn here
 # What lines and bands are, as Results.curve and Results.mean_curve make them.

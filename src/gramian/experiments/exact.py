@@ -11,12 +11,12 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
 
+from gramian.analysis.report.figures import At, Curves, Points
 from gramian.experiments.base import Check, Experiment, Settings, Unit
 from gramian.experiments.drawing import axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
 from gramian.learners import KernelKMeans, KernelPCA, KernelRidge
-from gramian.report.figures import At, Curves, Points
 
 
 class Ridge(Experiment):

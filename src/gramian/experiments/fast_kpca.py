@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gramian.approximations._projected import ProjectedKernel, gram_of
 from gramian.approximations.base import Approximation
-from gramian.gram import Gram
+from gramian.approximations.projected import ProjectedKernel, gram_of
+from gramian.matrices.gram import Gram
 from gramian.samplers import Uniform
 
 

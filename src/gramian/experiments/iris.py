@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from gramian.analysis.report.figures import Curves
 from gramian.experiments import data, measuring
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import ERROR, RUNS, axis, curves
 from gramian.experiments.results import Results
-from gramian.report.figures import Curves
 
 BLOCKS = 3
 GAMMAS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gramian.analysis.report.figures import Curves, Grid, Points
 from gramian.approximations import KernelJL
 from gramian.experiments import data, measuring
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import MEANS, RUNS, axis, curves
 from gramian.experiments.results import Results, slope
 from gramian.kernels import RBF
-from gramian.report.figures import Curves, Grid, Points
 
 METHODS = ["k-means", "Nyström", "fast KPCA", "Kernel-JL"]
 SHOWN = 600  # points of a picture

@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
 from gramian import theory
+from gramian.analysis.accuracy import relative_error
+from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import Nystroem
-from gramian.error import relative_error
 from gramian.experiments import data
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import MEANS, axis, curves, upright
 from gramian.experiments.results import Results, slope
-from gramian.gram import Gram
 from gramian.kernels import RBF
 from gramian.learners import KernelKMeans
-from gramian.report.figures import Curves, Grid
+from gramian.matrices.gram import Gram
 from gramian.samplers import LeverageScores, Uniform
 
 CLUSTERS = 10

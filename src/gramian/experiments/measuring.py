@@ -14,12 +14,12 @@ from sklearn.metrics import rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from gramian.analysis.accuracy import relative_error
 from gramian.approximations import BKA, MEKA, KernelJL, Nystroem
 from gramian.approximations.base import Approximation
-from gramian.error import relative_error
 from gramian.experiments.fast_kpca import FastKPCA
-from gramian.gram import Gram
 from gramian.kernels import RBF
+from gramian.matrices.gram import Gram
 from gramian.samplers import Landmarks, Sampler, Uniform
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from gramian import diagnostics
-from gramian._settings import config_context
+from gramian.analysis.accuracy import relative_error
+from gramian.analysis.report.figures import Curves
 from gramian.approximations import MEKA, Nystroem
-from gramian.error import relative_error
+from gramian.backend.config import config_context
 from gramian.experiments import data
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.comparing import by_time, faster, leaner
@@ -22,7 +23,6 @@ from gramian.experiments.drawing import CPU_SECONDS, ERROR, RUNS, SECONDS, axis,
 from gramian.experiments.results import Results
 from gramian.kernels import RBF, Laplacian
 from gramian.learners import KernelRidge
-from gramian.report.figures import Curves
 
 BLOCKS = 5
 LEAST = "The least CPU time of the runs, on one thread."

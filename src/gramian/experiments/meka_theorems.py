@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from gramian import theory
+from gramian.analysis.report.figures import Curves
 from gramian.approximations import BKA, MEKA
 from gramian.experiments import data, measuring
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import RUNS, axis, curves
 from gramian.experiments.results import Results
-from gramian.gram import Gram
 from gramian.kernels import RBF
-from gramian.report.figures import Curves
+from gramian.matrices.gram import Gram
 
 
 class Theorem2(Experiment):

@@ -14,11 +14,11 @@ import scipy
 import sklearn
 
 import gramian
-from gramian._writing import whole_file
+from gramian.analysis.report.figures import Figure
+from gramian.backend.writing import whole_file
 from gramian.experiments.base import Check, Settings
 from gramian.experiments.catalogue import PAPERS
 from gramian.experiments.results import Results
-from gramian.report.figures import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Reproduction:
 
         Returns the path of the page.
         """
-        from gramian.report.reproduction import page
+        from gramian.analysis.report.reproduction import page
 
         target = Path(path).expanduser()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class Reproduction:
 
     def summary(self) -> str:
         """The verdicts as a page of Markdown."""
-        from gramian.report.summary import summary
+        from gramian.analysis.report.summary import summary
 
         return summary(self)
 

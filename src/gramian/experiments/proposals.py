@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import MEKA, Nystroem
 from gramian.experiments import data, measuring
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
@@ -14,7 +15,6 @@ from gramian.experiments.drawing import ERROR, RUNS, axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
 from gramian.learners import OnlineKernelKMeans
-from gramian.report.figures import Curves, Grid
 
 LANDMARKS = {
     "Nyström uniform": "uniform",

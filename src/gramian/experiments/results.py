@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from gramian.report.figures import At
+from gramian.analysis.report.figures import At
 
 Points = list[tuple[float, float]]
 SPREAD = 10.0, 90.0  # percentiles between which a band lies

@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import Any
 
-from gramian._checks import positive_integer
-from gramian._progress import progress
-from gramian._threads import one_blas_thread
 from gramian.approximations.base import warnings_as_notes
+from gramian.backend.checks import positive_integer
+from gramian.backend.progress import progress
+from gramian.backend.threads import one_blas_thread
 from gramian.experiments.base import Experiment, Settings, Unit
 from gramian.experiments.catalogue import EXPERIMENTS
 from gramian.experiments.outcomes import Outcome, Reproduction

@@ -17,7 +17,7 @@ import scipy
 import sklearn
 
 import gramian
-from gramian._writing import whole_file
+from gramian.backend.writing import whole_file
 from gramian.experiments.base import Experiment, Unit
 
 PACKAGE = Path(gramian.__file__).parent

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from gramian import theory
+from gramian.analysis.report.figures import Curves
 from gramian.approximations import BKA, Nystroem
 from gramian.experiments import data, measuring
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
 from gramian.experiments.drawing import RUNS, axis, curves
 from gramian.experiments.results import Results, slope
 from gramian.kernels import RBF
-from gramian.report.figures import Curves
 from gramian.samplers import Diagonal
 
 DELTA = 0.1

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian import _arrays, _tiles
-from gramian._arrays import Array
-from gramian.kernels._pairings import Form, Tile, fused_pairing
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.kernels import tiles
+from gramian.kernels.pairings import Form, Tile, fused_pairing
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
@@ -81,7 +82,7 @@ class Kernel(BaseEstimator, ABC):
                     f"X and Y must have the same number of columns; got {rows.shape[1]} and "
                     f"{columns.shape[1]}."
                 )
-        return _tiles.dense(self, rows, columns, out)
+        return tiles.dense(self, rows, columns, out)
 
     def diag(self, X: Any) -> Array:
         """k(x, x) for each row of X."""
@@ -112,7 +113,7 @@ class Kernel(BaseEstimator, ABC):
                 f"{type(self).__name__} needs rows of numbers; got objects. Use a kernel that is a "
                 "function of two objects: FunctionKernel(function, pairwise=True)."
             )
-        if not self.takes_sparse and _arrays.issparse(getattr(rows, "data", None)):
+        if not self.takes_sparse and array_ops.issparse(getattr(rows, "data", None)):
             raise ValueError(
                 f"{type(self).__name__} does not take sparse rows. Convert them with X.toarray(), "
                 "or use a kernel that does, such as RBF, Laplacian, Linear or Polynomial."

@@ -6,11 +6,11 @@ from abc import abstractmethod
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._checks import positive
-from gramian.kernels._pairings import Tile
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive
 from gramian.kernels.base import Kernel
+from gramian.kernels.pairings import Tile
 from gramian.rows import Rows
 
 __all__ = ["Product", "Scaled", "Sum"]
@@ -78,7 +78,7 @@ class _Pair(_Composed):
 
         def tile(x: Array, out: Array | None = None) -> Array:
             out = left(x, out)
-            second = _arrays.empty(tuple(out.shape), out, out.dtype)
+            second = array_ops.empty(tuple(out.shape), out, out.dtype)
             return self._combine(out, right(x, second))
 
         return tile

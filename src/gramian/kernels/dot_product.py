@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._checks import positive_integer, real
-from gramian.kernels import _pairings
-from gramian.kernels._gamma import GammaKernel
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive_integer, real
+from gramian.kernels import pairings
 from gramian.kernels.base import Kernel, ProfileKernel
+from gramian.kernels.gamma import GammaKernel
 
 __all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "Sigmoid"]
 
@@ -20,13 +20,13 @@ __all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "
 class InnerKernel(GammaKernel):
     """A profile of gamma * xᵀy."""
 
-    pairing = staticmethod(_pairings.inner)
+    pairing = staticmethod(pairings.inner)
 
     def _scale(self) -> float:
         return self._gamma
 
     def _diagonal(self, x: Array) -> Array:
-        return self._profile(_arrays.row_norms(x) * self._scale())
+        return self._profile(array_ops.row_norms(x) * self._scale())
 
 
 class Linear(ProfileKernel):
@@ -39,14 +39,14 @@ class Linear(ProfileKernel):
     array([[11.]])
     """
 
-    pairing = staticmethod(_pairings.inner)
+    pairing = staticmethod(pairings.inner)
     fused_profile = "identity"
 
     def _profile(self, u: Array) -> Array:
         return u
 
     def _diagonal(self, x: Array) -> Array:
-        return _arrays.row_norms(x)
+        return array_ops.row_norms(x)
 
     def maclaurin(self, count: int) -> np.ndarray:
         return (np.arange(count) == 1).astype(np.float64)
@@ -81,11 +81,11 @@ class Polynomial(InnerKernel):
 
     def _profile(self, u: Array) -> Array:
         u += real(self, "coef0", self.coef0)
-        return _arrays.power(u, positive_integer(self, "degree", self.degree))
+        return array_ops.power(u, positive_integer(self, "degree", self.degree))
 
-    def fused_form(self) -> _pairings.Form:
+    def fused_form(self) -> pairings.Form:
         degree = positive_integer(self, "degree", self.degree)
-        return _pairings.Form("inner", self._scale(), "polynomial", self.coef0, degree)
+        return pairings.Form("inner", self._scale(), "polynomial", self.coef0, degree)
 
     def maclaurin(self, count: int) -> np.ndarray:
         degree, coef0 = positive_integer(self, "degree", self.degree), float(self.coef0)
@@ -116,7 +116,7 @@ class ExponentialDot(InnerKernel):
         self.gamma = gamma
 
     def _profile(self, u: Array) -> Array:
-        return _arrays.inplace("exp", u)
+        return array_ops.inplace("exp", u)
 
     def maclaurin(self, count: int) -> np.ndarray:
         ratios = self._scale() / np.arange(1, count)
@@ -149,11 +149,11 @@ class Sigmoid(InnerKernel):
 
     def _profile(self, u: Array) -> Array:
         u += real(self, "coef0", self.coef0)
-        return _arrays.inplace("tanh", u)
+        return array_ops.inplace("tanh", u)
 
-    def fused_form(self) -> _pairings.Form:
+    def fused_form(self) -> pairings.Form:
         shift = real(self, "coef0", self.coef0)
-        return _pairings.Form("inner", self._scale(), "tanh", shift)
+        return pairings.Form("inner", self._scale(), "tanh", shift)
 
 
 class Cosine(ProfileKernel):
@@ -166,13 +166,13 @@ class Cosine(ProfileKernel):
     array([[0.6]])
     """
 
-    pairing = staticmethod(_pairings.cosine)
+    pairing = staticmethod(pairings.cosine)
 
     def _profile(self, u: Array) -> Array:
         return u
 
     def _diagonal(self, x: Array) -> Array:
-        return _arrays.astype(_arrays.row_norms(x) > 0, x.dtype)
+        return array_ops.astype(array_ops.row_norms(x) > 0, x.dtype)
 
 
 class AdditiveChi2(Kernel):
@@ -191,9 +191,9 @@ class AdditiveChi2(Kernel):
     takes_sparse = False
     takes_negative = False
 
-    def against(self, points: Array) -> _pairings.Tile:
-        pair = _pairings.chi_squared(points, -0.5, 0.0)
-        xp = _arrays.namespace(points)
+    def against(self, points: Array) -> pairings.Tile:
+        pair = pairings.chi_squared(points, -0.5, 0.0)
+        xp = array_ops.namespace(points)
         half_sums = xp.sum(points, axis=1) / 2
 
         def tile(x: Array, out: Array | None = None) -> Array:
@@ -205,4 +205,4 @@ class AdditiveChi2(Kernel):
         return tile
 
     def _diagonal(self, x: Array) -> Array:
-        return _arrays.namespace(x).sum(x, axis=1)
+        return array_ops.namespace(x).sum(x, axis=1)

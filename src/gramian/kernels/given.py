@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._wording import counted
-from gramian.kernels._pairings import Tile, tile_memory
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
 from gramian.kernels.base import Kernel
+from gramian.kernels.pairings import Tile, tile_memory
 from gramian.rows import ArrayRows, Rows, even_spans
 
 __all__ = ["FunctionKernel", "Precomputed"]
@@ -64,7 +64,7 @@ class FunctionKernel(Kernel):
     def against(self, points: Array) -> Tile:
         def tile(x: Array, out: Array | None = None) -> Array:
             out = tile_memory(x, points, out)
-            out[...] = _arrays.like(self._values(x, points), out, dtype=out.dtype)
+            out[...] = array_ops.like(self._values(x, points), out, dtype=out.dtype)
             return out
 
         return tile
@@ -72,19 +72,19 @@ class FunctionKernel(Kernel):
     def _diagonal(self, x: Array) -> Array:
         # Small squares on the diagonal, so that little is computed beside it.
         size = 1 if self.pairwise else 16
-        squares = [_arrays.span(x, i, i + size) for i in range(0, x.shape[0], size)]
-        values = [np.diagonal(_arrays.to_numpy(self._values(s, s))) for s in squares]
-        return _arrays.like(np.concatenate(values), x, dtype=_arrays.float_dtype(x))
+        squares = [array_ops.span(x, i, i + size) for i in range(0, x.shape[0], size)]
+        values = [np.diagonal(array_ops.to_numpy(self._values(s, s))) for s in squares]
+        return array_ops.like(np.concatenate(values), x, dtype=array_ops.float_dtype(x))
 
     def _values(self, x: Array, y: Array) -> Any:
         expected = (int(x.shape[0]), int(y.shape[0]))
         if self.pairwise:
-            x, y = _arrays.to_numpy(x), _arrays.to_numpy(y)
+            x, y = array_ops.to_numpy(x), array_ops.to_numpy(y)
             return np.asarray([[float(self.function(a, b)) for b in y] for a in x])
-        if _arrays.is_objects(x):
+        if array_ops.is_objects(x):
             x, y = list(x), list(y)
         else:
-            x, y = _arrays.same_dtype(x, y)
+            x, y = array_ops.same_dtype(x, y)
         values = self.function(x, y)
         shape = tuple(np.shape(values))
         if shape != expected:
@@ -132,7 +132,7 @@ class Precomputed(Kernel):
                 f"training row; got shape {rows.shape}."
             )
         largest, difference = _asymmetry(rows)
-        if difference > 100 * n * _arrays.eps(rows.dtype) * largest:
+        if difference > 100 * n * array_ops.eps(rows.dtype) * largest:
             raise ValueError(
                 "A precomputed kernel matrix must be symmetric; got one where K and its transpose "
                 f"differ by up to {difference:.2g} (largest entry: {largest:.2g}). Use "
@@ -142,15 +142,15 @@ class Precomputed(Kernel):
 
     def fit_bytes(self, rows: Rows) -> int:
         as_it_is = isinstance(rows, ArrayRows) and rows.data.dtype == rows.dtype
-        return 0 if as_it_is else rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype)
+        return 0 if as_it_is else rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype)
 
     def points(self, rows: Rows) -> Rows:
         # A training row is known by its number: the kernel with it is that column of the matrix.
         numbers = np.arange(rows.shape[0])[:, None]
-        return ArrayRows(_arrays.like(numbers, _arrays.dense(rows.take([0])), dtype=rows.dtype))
+        return ArrayRows(array_ops.like(numbers, array_ops.dense(rows.take([0])), dtype=rows.dtype))
 
     def against(self, points: Array) -> Tile:
-        numbers = _arrays.to_numpy(points)[:, 0].astype(np.intp)
+        numbers = array_ops.to_numpy(points)[:, 0].astype(np.intp)
 
         def tile(x: Array, out: Array | None = None) -> Array:
             if int(numbers.max()) >= x.shape[1]:
@@ -159,7 +159,7 @@ class Precomputed(Kernel):
                     f"column for each training row; got {counted(x.shape[1], 'column')}."
                 )
             out = tile_memory(x, points, out)
-            out[...] = _arrays.take_columns(x, numbers)
+            out[...] = array_ops.take_columns(x, numbers)
             return out
 
         return tile
@@ -173,10 +173,10 @@ class Precomputed(Kernel):
         numbers = np.arange(rows.shape[0])
 
         def part(x: Array, numbers: np.ndarray, out: Array) -> Array:
-            if _arrays.issparse(x):
+            if array_ops.issparse(x):
                 return np.asarray(x[np.arange(len(numbers)), numbers]).ravel()
-            columns = _arrays.like(numbers, x)[:, None]
-            return _arrays.namespace(x).take_along_axis(x, columns, axis=1)[:, 0]
+            columns = array_ops.like(numbers, x)[:, None]
+            return array_ops.namespace(x).take_along_axis(x, columns, axis=1)[:, 0]
 
         return rows.map(part, numbers, label="diagonal")
 
@@ -184,9 +184,9 @@ class Precomputed(Kernel):
 def _asymmetry(rows: Rows) -> tuple[float, float]:
     """The largest entry of a square matrix, and the largest entry of |K - Kᵀ|."""
     K = rows.collect()
-    if _arrays.issparse(K):
+    if array_ops.issparse(K):
         return float(abs(K).max()), float(abs(K - K.T).max())
-    xp = _arrays.namespace(K)
+    xp = array_ops.namespace(K)
     parts = []
     for start, stop in even_spans(0, K.shape[0], 1024):
         part = K[start:stop, :]

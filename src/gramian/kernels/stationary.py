@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import kv
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._checks import positive
-from gramian.kernels import _pairings
-from gramian.kernels._gamma import DistanceKernel
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive
+from gramian.kernels import pairings
+from gramian.kernels.gamma import DistanceKernel
 
 __all__ = [
     "RBF",
@@ -28,11 +28,11 @@ __all__ = [
 class EuclideanKernel(DistanceKernel):
     """A kernel of the Euclidean distance."""
 
-    pairing = staticmethod(_pairings.squared_euclidean)
+    pairing = staticmethod(pairings.squared_euclidean)
     stationary = True
 
     def _distances(self, sample: Any) -> np.ndarray:
-        return np.sqrt(_pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
+        return np.sqrt(pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
 
 
 class ExponentialDecay(DistanceKernel):
@@ -44,7 +44,7 @@ class ExponentialDecay(DistanceKernel):
         return -self._gamma
 
     def _profile(self, u: Array) -> Array:
-        return _arrays.inplace("exp", u)
+        return array_ops.inplace("exp", u)
 
 
 class RBF(ExponentialDecay, EuclideanKernel):
@@ -87,12 +87,12 @@ class Laplacian(ExponentialDecay):
     array([[0.368]])
     """
 
-    pairing = staticmethod(_pairings.cityblock)
+    pairing = staticmethod(pairings.cityblock)
     stationary = True
     squared = False
 
     def _distances(self, sample: Any) -> np.ndarray:
-        return _pairings.cityblock(sample, 1.0, 0.0)(sample)
+        return pairings.cityblock(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:
         return 1.0 / (d * sqrt(variance)) if variance > 0 else 1.0
@@ -124,9 +124,9 @@ class Exponential(EuclideanKernel):
         return self._gamma**2
 
     def _profile(self, u: Array) -> Array:
-        u = _arrays.inplace("sqrt", u)
+        u = array_ops.inplace("sqrt", u)
         u *= -1
-        return _arrays.inplace("exp", u)
+        return array_ops.inplace("exp", u)
 
     def _from_spread(self, d: int, variance: float) -> float:
         return 1.0 / sqrt(d * variance) if variance > 0 else 1.0
@@ -171,12 +171,12 @@ class Matern(EuclideanKernel):
         return 4.0 * positive(self, "nu", self.nu) * self._gamma
 
     def _profile(self, u: Array) -> Array:
-        s = _arrays.inplace("sqrt", u)
+        s = array_ops.inplace("sqrt", u)
         if self.nu not in (0.5, 1.5, 2.5):
-            return _arrays.on_host(self._general_profile, s)
+            return array_ops.on_host(self._general_profile, s)
         factor = 1.0 if self.nu == 0.5 else 1.0 + s if self.nu == 1.5 else 1.0 + s + s * s / 3.0
         s *= -1
-        s = _arrays.inplace("exp", s)
+        s = array_ops.inplace("exp", s)
         s *= factor
         return s
 
@@ -217,8 +217,8 @@ class RationalQuadratic(EuclideanKernel):
     def _scale(self) -> float:
         return self._gamma / positive(self, "alpha", self.alpha)
 
-    def fused_form(self) -> _pairings.Form:
-        return _pairings.Form("squared", self._scale(), "power", shift=float(self.alpha))
+    def fused_form(self) -> pairings.Form:
+        return pairings.Form("squared", self._scale(), "power", shift=float(self.alpha))
 
     def _profile(self, u: Array) -> Array:
         u += 1.0
@@ -250,7 +250,7 @@ class Cauchy(EuclideanKernel):
 
     def _profile(self, u: Array) -> Array:
         u += 1.0
-        return _arrays.inplace("reciprocal", u)
+        return array_ops.inplace("reciprocal", u)
 
 
 class Chi2(ExponentialDecay):
@@ -271,14 +271,14 @@ class Chi2(ExponentialDecay):
     array([[0.717]])
     """
 
-    pairing = staticmethod(_pairings.chi_squared)
+    pairing = staticmethod(pairings.chi_squared)
     takes_sparse = False
     takes_negative = False
     squared = False
     default_rule = "mean"
 
     def _distances(self, sample: Any) -> np.ndarray:
-        return _pairings.chi_squared(sample, 1.0, 0.0)(sample)
+        return pairings.chi_squared(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:
         raise ValueError(

@@ -11,16 +11,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import _arrays, _settings
-from gramian._arrays import Array
-from gramian._estimators import KernelEstimator, generator
-from gramian._wording import counted
 from gramian.approximations import Approximation, Exact
 from gramian.approximations.base import Plan
-from gramian.factors import Factors
-from gramian.gram import Gram
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.backend.wording import counted
+from gramian.estimators.base import KernelEstimator, generator
 from gramian.kernels import Kernel, as_kernel
-from gramian.memory import Amounts
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 LEAST_LANDMARKS = 100  # of a default approximation, whatever the memory budget
@@ -94,7 +94,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         if rows.spread and not isinstance(given, Approximation):
             rows = rows.here()  # the matrix is made in one piece
             weights = None if weights is None else rows.align(weights)
-            _settings.hold(rows.shape[0] * rows.row_bytes)
+            config.hold(rows.shape[0] * rows.row_bytes)
         shape: tuple[int, ...] = getattr(y, "shape", ())
         self._check_memory(
             rows,
@@ -159,7 +159,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         if not isinstance(given, Approximation):
             return self._exact_steps(Gram(given, rows), n_targets)
         plan = given.plan(rows)
-        _settings.hold(sum(plan.kept.values()))
+        config.hold(sum(plan.kept.values()))
         own = self._factored_steps(plan, n_targets)
         return [*plan.steps, *({**plan.kept, **step} for step in own)]
 
@@ -188,7 +188,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     @staticmethod
     def _room(beside: Amounts) -> int:
         """What is left of the memory budget for features."""
-        return max(_settings.memory_budget() - sum(beside.values()), 0)
+        return max(config.memory_budget() - sum(beside.values()), 0)
 
     def _approximate(
         self,
@@ -203,7 +203,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             own = rng if given.random_state is None else generator(given.random_state)
             kept = given.plan(rows).kept
             given = clone(given).fit_rows(rows, own, y, weights)
-            _settings.hold(sum(kept.values()))
+            config.hold(sum(kept.values()))
         self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
         return Training(given.factor_rows(rows), rows, weights, rows)
 
@@ -243,7 +243,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
         product = gram.matmul(learned)
-        product = _arrays.astype(product, _arrays.namespace(product).float64)
+        product = array_ops.astype(product, array_ops.namespace(product).float64)
         return NewRows(rows, product, None, gram.dtype)
 
 
@@ -251,12 +251,12 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     """y as floating-point numbers of the rows' array library, one entry or line for each row."""
     check_target(owner, y)
     if rows.spread:
-        y = _arrays.settled(rows.align(y))  # where it is used in each pass
-        if y.dtype.kind not in "biuf" or not _arrays.all_finite(y):
+        y = array_ops.settled(rows.align(y))  # where it is used in each pass
+        if y.dtype.kind not in "biuf" or not array_ops.all_finite(y):
             raise ValueError(f"y must hold finite numbers; it has dtype {y.dtype}, or NaN.")
-    elif not _arrays.is_foreign(y) or _arrays.is_spread(y):
+    elif not array_ops.is_foreign(y) or array_ops.is_spread(y):
         y = check_array(
-            _arrays.to_numpy(y) if _arrays.is_spread(y) else y,
+            array_ops.to_numpy(y) if array_ops.is_spread(y) else y,
             ensure_2d=False,
             dtype="numeric",
             input_name="y",
@@ -289,9 +289,9 @@ def check_target(owner: Any, y: Any) -> None:
 
 def _text_in(y: Any) -> str | None:
     """What to say of text among targets, " such as 'a'" or nothing; None where there is none."""
-    if _arrays.is_spread(y):
+    if array_ops.is_spread(y):
         return "" if y.dtype.kind in "US" else None
-    if _arrays.is_foreign(y) or _arrays.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
+    if array_ops.is_foreign(y) or array_ops.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
         return None
     texts = [v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str | bytes)]
     words = [text for text in texts if not _is_number(text)]
@@ -313,9 +313,9 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
     if sample_weight is None:
         return None
     if rows.spread and np.ndim(sample_weight):
-        weights = _arrays.settled(rows.align(sample_weight, np.float64))
+        weights = array_ops.settled(rows.align(sample_weight, np.float64))
     else:
-        weights = np.asarray(_arrays.to_numpy(sample_weight), dtype=np.float64)
+        weights = np.asarray(array_ops.to_numpy(sample_weight), dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(rows.shape[0], float(weights))
     if weights.shape != (rows.shape[0],):
@@ -323,7 +323,7 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
             f"sample_weight must have one number for each of the {counted(rows.shape[0], 'row')}; "
             f"got shape {weights.shape}."
         )
-    if not _arrays.all_finite(weights) or bool((weights < 0).any()):
+    if not array_ops.all_finite(weights) or bool((weights < 0).any()):
         raise ValueError("sample_weight must be finite and not negative.")
     if not bool(weights.any()):
         raise ValueError("sample_weight must not be zero for every row.")

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _objects, _settings
-from gramian.gram import Gram
+from gramian.backend import array_ops, config
 from gramian.kernels import Precomputed
+from gramian.matrices.gram import Gram
+from gramian.rows import objects
 from gramian.samplers.base import Landmarks, Sampler
 from gramian.samplers.centroids import KMeansCentres, KMeansPlusPlus
 from gramian.samplers.csi import CSI
@@ -104,7 +105,7 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
             if vectors and KMeansCentres.are_affordable(gram.rows, m):
                 return KMeansCentres()
             factor = factor_bytes(gram.rows, m)
-            return RPCholesky() if factor <= _settings.memory_budget() // 2 else Uniform()
+            return RPCholesky() if factor <= config.memory_budget() // 2 else Uniform()
         if landmarks in _BY_NAME:
             return _BY_NAME[landmarks]()
         near = get_close_matches(landmarks.lower(), sampler_names(), n=1)
@@ -115,8 +116,8 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
         raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
     if gram.rows.are_objects:
-        given = _objects.numbers_or_objects(landmarks, "landmarks")
-        return GivenPoints(landmarks) if _arrays.is_objects(given) else GivenIndices(given)
+        given = objects.numbers_or_objects(landmarks, "landmarks")
+        return GivenPoints(landmarks) if array_ops.is_objects(given) else GivenIndices(given)
     if np.ndim(landmarks) == 1 or getattr(landmarks, "ndim", 0) == 1:
         return GivenIndices(landmarks)
     if getattr(landmarks, "ndim", np.ndim(landmarks)) == 2:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian.gram import Gram
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 __all__ = ["Landmarks", "Sampler"]
@@ -98,7 +98,7 @@ class Sampler(BaseEstimator, ABC):
 
 def dense_row_bytes(rows: Rows) -> int:
     """What a row takes as part of a dense array, whether the rows are sparse or not."""
-    return rows.shape[1] * _arrays.itemsize(rows.dtype)
+    return rows.shape[1] * array_ops.itemsize(rows.dtype)
 
 
 def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None) -> Landmarks:
@@ -109,4 +109,4 @@ def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None)
 
 def host_diagonal(gram: Oracle) -> np.ndarray:
     """The diagonal of K in float64 on the host, without the rounding below 0."""
-    return np.maximum(_arrays.to_numpy(gram.diag()), 0.0, dtype=np.float64)
+    return np.maximum(array_ops.to_numpy(gram.diag()), 0.0, dtype=np.float64)

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import _arrays, _settings
-from gramian._arrays import Array
-from gramian._checks import positive_integer
-from gramian.gram import Gram
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive_integer
 from gramian.kernels import Precomputed
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers.base import (
     Landmarks,
@@ -81,15 +81,15 @@ class KMeansCentres(Sampler):
             warnings.simplefilter("ignore", ConvergenceWarning)
             labels = kmeans.fit_predict(_to_cluster(example))
         centres = kmeans.cluster_centers_[np.unique(labels)]
-        if gram.kernel.serial and _arrays.issparse(example):
+        if gram.kernel.serial and array_ops.issparse(example):
             # A function of two blocks gets two of a kind: sparse ones, as the rows are.
             return Landmarks(type(example)(centres))
-        return Landmarks(_arrays.like(centres, rows.example(), rows.dtype))
+        return Landmarks(array_ops.like(centres, rows.example(), rows.dtype))
 
     @staticmethod
     def are_affordable(rows: Rows, m: int) -> bool:
         """Whether "auto" takes m centres of these rows: by their size alone, sparse or not."""
-        return m * dense_row_bytes(rows) <= _settings.memory_budget() // CENTRES_PART
+        return m * dense_row_bytes(rows) <= config.memory_budget() // CENTRES_PART
 
     def _sample_size(self, rows: Rows, m: int) -> int:
         """As many rows as asked for, if they take no more than an eighth of the memory budget.
@@ -97,7 +97,7 @@ class KMeansCentres(Sampler):
         Sparse rows count as dense ones do, so that the sample is the same.
         """
         wanted = m * positive_integer(self, "rows_per_centre", self.rows_per_centre)
-        room = _settings.memory_budget() // 8 // dense_row_bytes(rows)
+        room = config.memory_budget() // 8 // dense_row_bytes(rows)
         return min(rows.shape[0], wanted, max(m, room))
 
     def select_bytes(self, rows: Rows, m: int) -> int:
@@ -106,7 +106,7 @@ class KMeansCentres(Sampler):
         if of_row == width or size * width <= DENSE_BYTES:  # scikit-learn's variance copies them
             of_row = 2 * width if of_row == width else of_row + 2 * width
         # Beside the sample its labels and norms; centres, old, new and as sums of each thread.
-        centres = (4 + _settings.n_threads()) * m * width
+        centres = (4 + config.n_threads()) * m * width
         return size * (of_row + 24) + centres + 8 * rows.shape[0]
 
     def landmark_bytes(self, rows: Rows) -> int:
@@ -115,10 +115,10 @@ class KMeansCentres(Sampler):
 
 def _to_cluster(sample: Array) -> Array:
     """A sample for scikit-learn: dense while that is small, so that ties fall as for dense rows."""
-    if not _arrays.issparse(sample):
-        return _arrays.to_numpy(sample)
+    if not array_ops.issparse(sample):
+        return array_ops.to_numpy(sample)
     size = sample.shape[0] * sample.shape[1] * sample.dtype.itemsize
-    return sample.toarray() if size <= DENSE_BYTES else _arrays.short_indices(sample)
+    return sample.toarray() if size <= DENSE_BYTES else array_ops.short_indices(sample)
 
 
 class KMeansPlusPlus(Sampler):
@@ -161,7 +161,7 @@ def plus_plus(
         weights = np.ones(len(diagonal))
 
     def squared_distances(rows: np.ndarray) -> np.ndarray:
-        columns = _arrays.to_numpy(gram.columns(rows)).astype(np.float64)
+        columns = array_ops.to_numpy(gram.columns(rows)).astype(np.float64)
         return np.maximum(diagonal[:, None] + diagonal[rows] - 2.0 * columns, 0.0)
 
     seeds = draw(rng, weights, 1)

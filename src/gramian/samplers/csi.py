@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gramian import _arrays, _checks
-from gramian._progress import progress
-from gramian._threads import one_blas_thread
-from gramian._wording import counted
-from gramian.gram import Gram
+from gramian.backend import array_ops, checks
+from gramian.backend.progress import progress
+from gramian.backend.threads import one_blas_thread
+from gramian.backend.wording import counted
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
@@ -61,15 +61,15 @@ class CSI(Sampler):
         return n * (m + self.delta + 1)
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        columns = 2 * m + _checks.positive_integer(self, "delta", self.delta)
+        columns = 2 * m + checks.positive_integer(self, "delta", self.delta)
         return super().select_bytes(rows, m) + 8 * rows.shape[0] * (columns + 8)
 
     @one_blas_thread()  # between columns, BLAS's own threads would spin
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        delta = _checks.positive_integer(self, "delta", self.delta)
-        kappa = _checks.not_negative(self, "mixing", self.mixing)
+        delta = checks.positive_integer(self, "delta", self.delta)
+        kappa = checks.not_negative(self, "mixing", self.mixing)
         if kappa > 1:
             raise ValueError(f"mixing of CSI must be from 0 to 1; got {self.mixing!r}.")
         state = _LookAhead(gram, min(m, gram.shape[0]), delta, _target(y, gram), self.centred)
@@ -102,7 +102,7 @@ class _LookAhead:
         self.unseen = host_diagonal(gram)  # the diagonal of K - F Fᵀ
         self.trace = float(self.unseen.sum())
         # below this, a part of the diagonal is rounding
-        self.limit = 1000 * _arrays.eps(gram.dtype) * float(self.unseen.max())
+        self.limit = 1000 * array_ops.eps(gram.dtype) * float(self.unseen.max())
         # and below this, relative to a bound of ||K_i||², the norm of a projected column is
         self.norm_limit = 1e-12 * self.trace * self.unseen
         self.F = np.empty((n, min(n, m + delta)), order="F")
@@ -164,7 +164,7 @@ class _LookAhead:
             self.projected -= (column * (q @ column) + self.ahead @ (self.ahead.T @ q)) ** 2
 
     def _see(self, row: int) -> None:
-        column = np.asarray(_arrays.to_numpy(self.gram.columns([row])), dtype=float)[:, 0]
+        column = np.asarray(array_ops.to_numpy(self.gram.columns([row])), dtype=float)[:, 0]
         known = self.F[:, : self.seen]
         column = (column - known @ known[row]) / np.sqrt(self.unseen[row])
         self.norms += self._change(column, column)
@@ -188,7 +188,7 @@ def _target(y: Any, gram: Gram) -> np.ndarray:
     """y as a matrix of float64 with one column per target."""
     if y is None:
         raise ValueError("CSI chooses rows that predict a target, so it needs y: fit(X, y).")
-    values = _arrays.to_numpy(y)
+    values = array_ops.to_numpy(y)
     if values.dtype.kind not in "biuf":
         raise ValueError(
             f"CSI takes y as numbers; got dtype {values.dtype}. Give classes as one-hot columns."

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from gramian import _arrays, _checks
-from gramian._arrays import Array
-from gramian._threads import one_blas_thread
-from gramian.gram import Gram
+from gramian.backend import array_ops, checks
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import one_blas_thread
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
@@ -68,9 +68,9 @@ class KDPP(Sampler):
         n = gram.shape[0]
         steps = min(n, 10 * m)
         if self.n_steps is not None:
-            steps = _checks.positive_integer(self, "n_steps", self.n_steps)
+            steps = checks.positive_integer(self, "n_steps", self.n_steps)
         # below this, a determinant is rounding
-        limit = 1000 * _arrays.eps(gram.dtype) * float(host_diagonal(gram).max())
+        limit = 1000 * array_ops.eps(gram.dtype) * float(host_diagonal(gram).max())
         members = pivoted_cholesky(gram, m, rng, rounding=1000.0).pivots
         m = len(members)
         if m == 0:  # K = 0 is explained by any row
@@ -127,4 +127,4 @@ def _swapped(inverse: np.ndarray, x: np.ndarray, old: int, ratio: float) -> np.n
 
 
 def _on_host(x: Array) -> np.ndarray:
-    return np.asarray(_arrays.to_numpy(x), dtype=float)
+    return np.asarray(array_ops.to_numpy(x), dtype=float)

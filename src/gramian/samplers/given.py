@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
-from gramian.gram import Gram
+from gramian.backend import array_ops
 from gramian.kernels import Precomputed
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows, as_rows
 from gramian.samplers.base import Landmarks, Sampler, dense_row_bytes, from_rows
 
@@ -36,7 +36,7 @@ class GivenIndices(Sampler):
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        indices = np.asarray(_arrays.to_numpy(self.indices))
+        indices = np.asarray(array_ops.to_numpy(self.indices))
         n = gram.shape[0]
         if indices.dtype.kind not in "iu" or indices.ndim != 1 or not len(indices):
             raise ValueError(
@@ -84,13 +84,13 @@ class GivenPoints(Sampler):
                 f"landmarks must have as many columns as the rows, {width}; got {points.shape[1]}."
             )
         collected = points.collect()
-        if _arrays.issparse(collected):
+        if array_ops.issparse(collected):
             return Landmarks(collected.astype(np.dtype(gram.rows.dtype)))
-        example = _arrays.dense(gram.rows.take([0]))
-        return Landmarks(_arrays.like(collected, example, gram.rows.dtype))
+        example = array_ops.dense(gram.rows.take([0]))
+        return Landmarks(array_ops.like(collected, example, gram.rows.dtype))
 
     def landmark_bytes(self, rows: Rows) -> int:
-        return rows.row_bytes if _arrays.issparse(self.points) else dense_row_bytes(rows)
+        return rows.row_bytes if array_ops.issparse(self.points) else dense_row_bytes(rows)
 
     def most_landmarks(self, m: int) -> int:
         shape = getattr(self.points, "shape", None)

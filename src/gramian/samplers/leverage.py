@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from gramian import _arrays, _checks
-from gramian._arrays import Array
-from gramian.gram import Gram
+from gramian.backend import array_ops, checks
+from gramian.backend.array_ops import Array
 from gramian.kernels import Kernel
+from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
@@ -41,7 +41,7 @@ def exact_leverage_scores(K: Any, ridge: float) -> np.ndarray:
     K = _host(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square matrix; got shape {K.shape}.")
-    return _exact(*_spectrum(K), _checks.positive("exact_leverage_scores", "ridge", ridge))
+    return _exact(*_spectrum(K), checks.positive("exact_leverage_scores", "ridge", ridge))
 
 
 class _LeverageSampler(Sampler):
@@ -63,11 +63,11 @@ class _LeverageSampler(Sampler):
     def _checked(self, gram: Gram, m: int) -> int:
         gram.diag()  # an error unless K is of the rows with themselves
         self._check_numbers()
-        return _checks.positive_integer(self, "m", m)
+        return checks.positive_integer(self, "m", m)
 
     def _check_numbers(self) -> None:
         if self.ridge is not None:
-            _checks.positive(self, "ridge", self.ridge)
+            checks.positive(self, "ridge", self.ridge)
 
     def select_bytes(self, rows: Rows, m: int) -> int:
         # The decomposition of a matrix of m rows, and blocks of kernel values with these.
@@ -262,7 +262,7 @@ class SQUEAK(_LeverageSampler):
     def _check_numbers(self) -> None:
         super()._check_numbers()
         if self.block_size is not None:
-            _checks.positive_integer(self, "block_size", self.block_size)
+            checks.positive_integer(self, "block_size", self.block_size)
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n * (1 + m + (self.block_size or m))
@@ -293,8 +293,8 @@ class SQUEAK(_LeverageSampler):
         operation = partial(_of_part, self, gram.kernel, m, seed)
         for part in gram.rows.by_parts(operation, serial=gram.kernel.serial):
             kept = passing.survivors(m, rng)
-            before = part.points[:0] if points is None else _arrays.take_rows(points, kept)
-            points = _arrays.concat_rows([before, part.points])
+            before = part.points[:0] if points is None else array_ops.take_rows(points, kept)
+            points = array_ops.concat_rows([before, part.points])
             numbers = np.append(numbers[kept], part.numbers)
             both, every = Gram(gram.kernel, ArrayRows(points)), np.arange(len(numbers))
             fresh = _host(both.block(every[len(kept) :], every))
@@ -330,7 +330,7 @@ class SQUEAK(_LeverageSampler):
         [-9.0, 0.0, 9.0]
         """
         self._check_numbers()
-        step = self.block_size or _checks.positive_integer(self, "m", m)
+        step = self.block_size or checks.positive_integer(self, "m", m)
         points, passing = None, _Passing()
         for batch in batches:
             rows = (gram := Gram(kernel, batch)).rows
@@ -343,15 +343,17 @@ class SQUEAK(_LeverageSampler):
                 kept = passing.survivors(m, rng)
                 fresh = rows.take(range(start, min(start + step, gram.shape[0])))
                 before = (
-                    _arrays.span(fresh, 0, 0) if points is None else _arrays.take_rows(points, kept)
+                    array_ops.span(fresh, 0, 0)
+                    if points is None
+                    else array_ops.take_rows(points, kept)
                 )
-                points = _arrays.concat_rows([before, fresh])
+                points = array_ops.concat_rows([before, fresh])
                 numbers = np.arange(points.shape[0])
                 both = Gram(gram.kernel, ArrayRows(points))
                 passing.join(_host(both.block(numbers[len(kept) :], numbers)), self, m, gram.dtype)
         if points is None:
             raise ValueError("SQUEAK.stream needs at least one batch; got none.")
-        return Landmarks(_arrays.take_rows(points, passing.survivors(m, rng)))
+        return Landmarks(array_ops.take_rows(points, passing.survivors(m, rng)))
 
 
 class _Passing:
@@ -420,7 +422,7 @@ class _Dictionary:
         tile = gram.kernel.against(gram.points.take(self.rows))
 
         def explained(x: Array, out: Array) -> Array:
-            return _arrays.like(_arrays.row_norms(_host(tile(x)) @ solve), out)
+            return array_ops.like(array_ops.row_norms(_host(tile(x)) @ solve), out)
 
         gram.evaluations += len(rows) * len(self.rows)
         known = gram.rows.choose(rows[order]).map(
@@ -431,12 +433,12 @@ class _Dictionary:
             label="leverage scores",
         )
         left = host_diagonal(gram)[rows]
-        left[order] -= _arrays.to_numpy(known)
+        left[order] -= array_ops.to_numpy(known)
         return np.clip(left, 0.0, ridge) / ridge
 
 
 def _host(K: Any) -> np.ndarray:
-    return np.asarray(_arrays.to_numpy(K), dtype=np.float64)
+    return np.asarray(array_ops.to_numpy(K), dtype=np.float64)
 
 
 def _spectrum(K: np.ndarray) -> Pair:
@@ -457,7 +459,7 @@ def _dimension(m: int) -> float:
 
 def _resolution(values: np.ndarray, dtype: Any) -> float:
     """The ridge below which rounding, of the entries or of the decomposition, hides everything."""
-    return (10 * _arrays.eps(dtype) + 1e-12) * float(values.sum()) or 1.0
+    return (10 * array_ops.eps(dtype) + 1e-12) * float(values.sum()) or 1.0
 
 
 def _suitable(values: np.ndarray, m: int, floor: float) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._progress import progress
-from gramian._threads import one_blas_thread
-from gramian.gram import Gram
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.progress import progress
+from gramian.backend.threads import one_blas_thread
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
@@ -34,7 +34,7 @@ class Pivoted:
     def start(cls, gram: Gram, most: int, dtype: Any) -> Pivoted:
         """Nothing yet; memory for ``most`` pivots."""
         wide = 0 if gram.rows.spread else most  # what is spread grows with the pivots
-        F = _arrays.empty((gram.shape[0], wide), gram.rows.example(), dtype)
+        F = array_ops.empty((gram.shape[0], wide), gram.rows.example(), dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
@@ -43,28 +43,28 @@ class Pivoted:
 
     def residual_block(self, rows: np.ndarray) -> np.ndarray:
         """(K - F Fᵀ)[rows, rows] on the host."""
-        known = _arrays.to_numpy(_arrays.take_rows(self.factor, rows)).astype(np.float64)
-        block = np.asarray(_arrays.to_numpy(self.gram.block(rows, rows)), dtype=np.float64)
+        known = array_ops.to_numpy(array_ops.take_rows(self.factor, rows)).astype(np.float64)
+        block = np.asarray(array_ops.to_numpy(self.gram.block(rows, rows)), dtype=np.float64)
         return block - known @ known.T
 
     def extend(self, rows: np.ndarray, lower: np.ndarray) -> None:
         """Add pivots; ``lower`` is the Cholesky factor of their residual block."""
         gram, used = self.gram, len(self.pivots)
         xp, dtype = gram.rows.xp, self.F.dtype
-        taken = _arrays.like(_arrays.take_rows(self.factor, rows), gram.rows.example(), dtype)
+        taken = array_ops.like(array_ops.take_rows(self.factor, rows), gram.rows.example(), dtype)
         known = xp.matrix_transpose(taken)
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
-        inverse = _arrays.like(np.ascontiguousarray(inverse), known, dtype)
+        inverse = array_ops.like(np.ascontiguousarray(inverse), known, dtype)
         tile = gram.kernel.against(gram.points.take(rows))
 
         def fill(x: Array, *f: Array, out: Array) -> Array:
             """(K - F Fᵀ)[block, rows] L⁻ᵀ, while the block is in cache."""
-            values = _arrays.astype(tile(x), dtype)
+            values = array_ops.astype(tile(x), dtype)
             if f:
                 values -= f[0] @ known
-            return _arrays.matmul(values, inverse, out)
+            return array_ops.matmul(values, inverse, out)
 
-        work = (used + 2 * len(rows)) * _arrays.itemsize(dtype)
+        work = (used + 2 * len(rows)) * array_ops.itemsize(dtype)
         new = gram.rows.map(
             fill,
             *([self.factor] if used else []),
@@ -74,11 +74,11 @@ class Pivoted:
             serial=gram.kernel.serial,
             label="pivoted Cholesky",
         )
-        new = _arrays.settled(new)
+        new = array_ops.settled(new)
         gram.evaluations += gram.shape[0] * len(rows)
         self._append(new)
         self.pivots = np.append(self.pivots, rows)
-        explained = _arrays.to_numpy(_arrays.row_norms(new)).astype(np.float64)
+        explained = array_ops.to_numpy(array_ops.row_norms(new)).astype(np.float64)
         self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
 
@@ -86,7 +86,7 @@ class Pivoted:
         used = len(self.pivots)
         if self.gram.rows.spread:
             both = [self.factor, new] if used else [new]
-            self.F = _arrays.settled(_arrays.namespace(new).concat(both, axis=1))
+            self.F = array_ops.settled(array_ops.namespace(new).concat(both, axis=1))
         else:
             self.F[:, used : used + new.shape[1]] = new
 
@@ -112,7 +112,7 @@ def pivoted_cholesky(
     """
     m = min(m, gram.shape[0])
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
-    noise = rounding * _arrays.eps(gram.dtype) * float(state.left.max(initial=0.0))
+    noise = rounding * array_ops.eps(gram.dtype) * float(state.left.max(initial=0.0))
     enough = max(tol * float(state.left.sum()), noise)
     with progress("pivoted Cholesky", m) as step:
         while len(state.pivots) < m and state.left.sum() > enough:
@@ -137,7 +137,7 @@ def pivoted_cholesky(
 def factor_bytes(rows: Rows, m: int, dtype: Any = None) -> int:
     """What ``pivoted_cholesky`` keeps for m pivots, and a block of new columns."""
     block = min(MOST_PIVOTS, max(4, m // 4))
-    item = _arrays.itemsize(rows.dtype if dtype is None else dtype)
+    item = array_ops.itemsize(rows.dtype if dtype is None else dtype)
     return rows.shape[0] * (min(m, rows.shape[0]) + block) * item
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._arrays import Array
-from gramian._wording import counted
-from gramian.gram import Gram
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows, even_spans
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 
@@ -108,8 +108,8 @@ class ColumnNorm(_Weighted):
         for start, stop in even_spans(0, len(some), COLUMNS):
             columns = gram.columns(some[start:stop])
             if not gram.rows.spread:
-                columns = _arrays.to_numpy(columns)
-            weights += _arrays.to_numpy(_squared_norms(columns))
+                columns = array_ops.to_numpy(columns)
+            weights += array_ops.to_numpy(_squared_norms(columns))
         return weights
 
     def select_bytes(self, rows: Rows, m: int) -> int:
@@ -118,8 +118,8 @@ class ColumnNorm(_Weighted):
 
 def _squared_norms(columns: Array) -> Array:
     """Of the rows of some columns, in float64: one number for each, wherever they are."""
-    if _arrays.is_spread(columns):
-        return _arrays.row_norms(_arrays.astype(columns, np.float64))
+    if array_ops.is_spread(columns):
+        return array_ops.row_norms(array_ops.astype(columns, np.float64))
     return np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
 
@@ -144,7 +144,7 @@ class Probabilities(_Weighted):
         self.probabilities = probabilities
 
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-        p = np.asarray(_arrays.to_numpy(self.probabilities), dtype=np.float64)
+        p = np.asarray(array_ops.to_numpy(self.probabilities), dtype=np.float64)
         if p.shape != (gram.shape[0],):
             raise ValueError(
                 "probabilities must have one number for each of the "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays
+from gramian.backend import array_ops
 from gramian.rows import Rows
 from gramian.tables.preparation import Preparation
 from gramian.tables.sources import Table, open_table
@@ -52,8 +52,8 @@ class TableModel:
 
     def predict(self, source: Any) -> np.ndarray:
         """What the estimator predicts for each row of a table."""
-        return np.asarray(_arrays.to_numpy(self.estimator.predict(self.rows(source))))
+        return np.asarray(array_ops.to_numpy(self.estimator.predict(self.rows(source))))
 
     def transform(self, source: Any) -> np.ndarray:
         """What the estimator makes of each row of a table."""
-        return np.asarray(_arrays.to_numpy(self.estimator.transform(self.rows(source))))
+        return np.asarray(array_ops.to_numpy(self.estimator.transform(self.rows(source))))

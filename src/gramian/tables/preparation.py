@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _settings
-from gramian._arrays import Array
-from gramian._checks import choice
-from gramian._wording import counted
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice
+from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, FeatureRows, Rows
 from gramian.tables.sources import Table, listed
 
@@ -98,13 +98,13 @@ class Preparation:
     def raw(self, table: Table) -> Rows:
         """The columns in use as they are in a table; texts as numbers of their entries."""
         rows = table.rows(self._found(table), self.categories)
-        if self.scale and _arrays.issparse(getattr(rows, "data", None)):
-            _settings.check_fits(
-                rows.shape[0] * rows.shape[1] * _arrays.itemsize(rows.dtype),
+        if self.scale and array_ops.issparse(getattr(rows, "data", None)):
+            config.check_fits(
+                rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
                 f"{table.said} in dense form, which scaling asks for",
                 "Do without it",
             )
-            return ArrayRows(_arrays.dense(rows.collect()))
+            return ArrayRows(array_ops.dense(rows.collect()))
         return rows
 
     def _found(self, table: Table) -> list[str]:

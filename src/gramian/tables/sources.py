@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _files, datasets
-from gramian._files import RowFile
-from gramian._wording import counted
-from gramian.file_rows import rows_of
+from gramian import datasets
+from gramian.backend import array_ops
+from gramian.backend.wording import counted
 from gramian.rows import Rows, as_rows
+from gramian.rows.files import formats
+from gramian.rows.files.formats import RowFile
+from gramian.rows.files.rows import rows_of
 
 __all__ = ["ArrayTable", "FileTable", "Table", "open_table"]
 
@@ -29,7 +31,7 @@ FORMATS = {
     "svmlight": "svmlight",
 }
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-ENDINGS = {**_files.FORMATS, ".npz": "NPZ"}
+ENDINGS = {**formats.FORMATS, ".npz": "NPZ"}
 ENDINGS |= {ending + packed: "svmlight" for ending in SVMLIGHT for packed in ("", ".gz", ".bz2")}
 
 
@@ -147,7 +149,7 @@ class ArrayTable(Table):
         return as_rows(self.data[:, [self.names.index(name) for name in names]], name=self.said)
 
     def column(self, name: str) -> np.ndarray:
-        return np.asarray(_arrays.dense(self.data[:, [self.names.index(name)]])).ravel()
+        return np.asarray(array_ops.dense(self.data[:, [self.names.index(name)]])).ravel()
 
 
 def open_table(
@@ -188,7 +190,7 @@ def open_table(
     if path.is_dir():
         if format is not None:
             raise ValueError(f"{said} is a folder, whose files are known by their endings.")
-        return FileTable([_files.open_file(one, header) for one in _files.find(path)], said)
+        return FileTable([formats.open_file(one, header) for one in formats.find(path)], said)
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"The file {said} is empty.")
     kind = FORMATS[format] if format else _ending(path) or _by_content(path, said)
@@ -196,7 +198,7 @@ def open_table(
         return _npz(path, said)
     if kind == "svmlight":
         return _svmlight(path, said, like)
-    return FileTable([_files.open_file(path.absolute(), header, kind)], said)
+    return FileTable([formats.open_file(path.absolute(), header, kind)], said)
 
 
 def _ending(path: Path) -> str | None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _settings
-from gramian._arrays import Array
-from gramian._checks import choice, positive, positive_integer
-from gramian._threads import one_blas_thread
-from gramian._wording import counted
-from gramian.gram import Gram
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, positive, positive_integer
+from gramian.backend.threads import one_blas_thread
+from gramian.backend.wording import counted
 from gramian.kernels import RBF, Kernel, as_kernel
+from gramian.matrices.gram import Gram
 from gramian.rows import Rows, as_rows, even_spans
 from gramian.theory.landmarks import _not_negative
 from gramian.theory.sketching import _host, _share
@@ -79,7 +79,7 @@ def d_kernel(
 
 def _mean_of_squares(gram: Gram, numbers: np.ndarray) -> float:
     n = len(numbers)
-    room = _settings.memory_budget() // 4 // (16 * n)
+    room = config.memory_budget() // 4 // (16 * n)
     spans = even_spans(0, n, max(1, min(n, room)))
     squares = (_host(gram.block(numbers[i:j], numbers)) ** 2 for i, j in spans)
     return float(sum(block.sum() for block in squares)) / n
@@ -98,7 +98,7 @@ def _sampled_mean_of_squares(
     total = by_row.sum()
     without = (total - 2 * by_row) / ((s - 1) * (s - 2))
     spread = (s - 1) / s * ((without - without.mean()) ** 2).sum() * (1 - s / n)
-    on_diagonal = (_host(_arrays.take_rows(gram.diag(), numbers)) ** 2).mean()
+    on_diagonal = (_host(array_ops.take_rows(gram.diag(), numbers)) ** 2).mean()
     return float(on_diagonal + (n - 1) * total / (s * (s - 1))), float((n - 1) ** 2 * spread)
 
 
@@ -278,7 +278,7 @@ def meka_bound(
 
 def members(owner: str, labels: Any, n: int) -> list[np.ndarray]:
     """The row numbers of each block, in the order of the sorted labels."""
-    labels = np.asarray(_arrays.to_numpy(labels))
+    labels = np.asarray(array_ops.to_numpy(labels))
     if labels.shape != (n,):
         raise ValueError(
             f"labels of {owner} must give the block of each of the {counted(n, 'row')}; got shape "
@@ -295,11 +295,11 @@ def _from_the_mean(rows: Rows, numbers: np.ndarray) -> np.ndarray:
     row_bytes = 3 * 8 * rows.shape[1]
 
     def wide(x: Array) -> Array:
-        return _arrays.astype(_arrays.dense(x), xp.float64)
+        return array_ops.astype(array_ops.dense(x), xp.float64)
 
     mean = part.sum(lambda x: xp.sum(wide(x), axis=0), row_bytes=row_bytes) / len(numbers)
     squares = part.map(
-        lambda x, out: _arrays.row_norms(wide(x) - mean), dtype=xp.float64, row_bytes=row_bytes
+        lambda x, out: array_ops.row_norms(wide(x) - mean), dtype=xp.float64, row_bytes=row_bytes
     )
     return _host(squares)
 

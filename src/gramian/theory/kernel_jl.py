@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramian import _arrays
-from gramian._checks import is_real, not_negative, positive, positive_integer
-from gramian._wording import counted
+from gramian.backend import array_ops
+from gramian.backend.checks import is_real, not_negative, positive, positive_integer
+from gramian.backend.wording import counted
 from gramian.theory.landmarks import _as_gram, _not_negative
 from gramian.theory.sketching import _host
 
@@ -294,7 +294,7 @@ def _inner_norm(K: np.ndarray, members: np.ndarray) -> float:
 
 def _two_clusters(owner: str, labels: Any, n: int) -> np.ndarray:
     """Two lines of 0 and 1: the rows of each cluster."""
-    labels = np.asarray(_arrays.to_numpy(labels))
+    labels = np.asarray(array_ops.to_numpy(labels))
     found = np.unique(labels)
     if labels.shape != (n,) or len(found) != 2:
         raise ValueError(

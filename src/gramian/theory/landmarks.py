@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import _arrays, _linalg, _settings
-from gramian._arrays import Array
-from gramian._checks import positive, positive_integer
-from gramian._threads import one_blas_thread
-from gramian._wording import counted
-from gramian.gram import Gram
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import positive, positive_integer
+from gramian.backend.threads import one_blas_thread
+from gramian.backend.wording import counted
 from gramian.kernels import Kernel, Precomputed
+from gramian.matrices.gram import Gram
 from gramian.samplers.pivoted import pivoted_cholesky
 from gramian.theory.sketching import _eta, _host, _rank_and_sample, _share
 
@@ -113,26 +113,26 @@ def _hutchinson(
     gram: Gram, ridge: float, probes: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     xp, n = gram.rows.xp, gram.shape[0]
-    room = _settings.memory_budget() // 4 // (8 * n)
+    room = config.memory_budget() // 4 // (8 * n)
     rank = max(min(int(10 * n**0.5), 2000, room), 1)
     F = pivoted_cholesky(gram, rank, rng, tol=1e-10, dtype=gram.rows.xp.float64).factor
     # Q diag(known) Qᵀ stands for K (K + γI)⁻¹: its trace is known, only the rest is sampled.
-    Q, eigenvalues = _linalg.orthonormal_columns(F)
+    Q, eigenvalues = linalg.orthonormal_columns(F)
     known = eigenvalues / (eigenvalues + ridge)
-    Z = _arrays.like(rng.choice([-1.0, 1.0], size=(n, probes)), Q, dtype=xp.float64)
+    Z = array_ops.like(rng.choice([-1.0, 1.0], size=(n, probes)), Q, dtype=xp.float64)
 
     def stand_in(V: Array) -> Array:
         return Q @ (known[:, None] * (xp.matrix_transpose(Q) @ V))
 
     try:
-        solution, iterations, left = _linalg.conjugate_gradients(
+        solution, iterations, left = linalg.conjugate_gradients(
             lambda V: gram.matmul(V) + ridge * V,
             Z,
             lambda V: (V - stand_in(V)) / ridge,
             tol=CG_TOLERANCE,
             max_iter=CG_ITERATIONS,
         )
-    except _linalg.NotPositiveDefiniteError as error:
+    except linalg.NotPositiveDefiniteError as error:
         raise _indefinite(gram) from error
     if left > CG_TOLERANCE:
         warnings.warn(
@@ -143,7 +143,7 @@ def _hutchinson(
             stacklevel=4,
         )
     # K (K + γI)⁻¹ = I - γ (K + γI)⁻¹. Iterates are optimal, so γ zᵀx is off by ‖residual‖² at most.
-    rest = _arrays.to_numpy(xp.sum(Z * (Z - ridge * solution - stand_in(Z)), axis=0))
+    rest = array_ops.to_numpy(xp.sum(Z * (Z - ridge * solution - stand_in(Z)), axis=0))
     return float(xp.sum(known)) + float(rest.mean()), float(rest.std(ddof=1) / sqrt(probes))
 
 
@@ -224,10 +224,10 @@ def is_preserving(
     ridge = positive("is_preserving", "ridge", ridge)
     epsilon = _share("is_preserving", "epsilon", epsilon, below=True)
     gram = _as_gram(gram, X)
-    chosen = np.unique(_arrays.to_numpy(indices))
+    chosen = np.unique(array_ops.to_numpy(indices))
     C = _host(gram.columns(chosen))
     eigenvalues, vectors = np.linalg.eigh(C[chosen])
-    kept = eigenvalues > _linalg.cutoff(eigenvalues, len(chosen), gram.dtype)
+    kept = eigenvalues > linalg.cutoff(eigenvalues, len(chosen), gram.dtype)
     Z = C @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     residual = _host(gram.dense()) - Z @ Z.T
     return bool(np.linalg.eigvalsh(residual)[-1] <= ridge * epsilon / (1 - epsilon))
@@ -312,9 +312,9 @@ def _as_gram(source: Any, X: Any) -> Gram:
 
 def _not_negative(eigenvalues: np.ndarray, gram: Gram) -> np.ndarray:
     """Eigenvalues of K with 0 for rounding; an error where one is negative beyond it."""
-    if eigenvalues.min() < -sqrt(_arrays.eps(gram.dtype)) * np.abs(eigenvalues).max():
+    if eigenvalues.min() < -sqrt(array_ops.eps(gram.dtype)) * np.abs(eigenvalues).max():
         raise _indefinite(gram)
-    rounding = _linalg.cutoff(eigenvalues, len(eigenvalues))
+    rounding = linalg.cutoff(eigenvalues, len(eigenvalues))
     return np.where(eigenvalues > rounding, eigenvalues, 0.0)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian import _arrays, _linalg
-from gramian._arrays import Array
-from gramian._checks import is_real, positive_integer
+from gramian.backend import array_ops, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import is_real, positive_integer
 
 __all__ = [
     "approximate_product",
@@ -106,7 +106,7 @@ def linear_time_svd(
     norms = np.linalg.norm(A, axis=0) ** 2
     drawn, scale = _draw("linear_time_svd", norms, c, probabilities, rng)
     H, sigma, _ = np.linalg.svd(A[:, drawn] * scale, full_matrices=False)
-    kept = sigma[:k] > _linalg.cutoff(sigma, max(A.shape[0], c))
+    kept = sigma[:k] > linalg.cutoff(sigma, max(A.shape[0], c))
     return H[:, :k][:, kept], sigma[:k][kept]
 
 
@@ -192,4 +192,4 @@ def _draw(
 
 
 def _host(K: Array) -> np.ndarray:
-    return np.asarray(_arrays.to_numpy(K), dtype=np.float64)
+    return np.asarray(array_ops.to_numpy(K), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""What people look at: comparisons of approximations, and reports."""

@@ -1,0 +1,149 @@
+"""The rows that are measured: a sample, split where a target tells how good predictions are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from gramian.backend import array_ops
+from gramian.backend.wording import counted
+from gramian.kernels import Kernel
+from gramian.rows import ArrayRows, Rows
+from gramian.rows.files import formats
+
+HELD_OUT = 4  # one of so many rows
+MOST_CLASSES = 20  # whole numbers with more values than this are a quantity, not classes
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows in memory to learn from and, where there is a target, rows held out."""
+
+    rows: ArrayRows
+    target: np.ndarray | None = None
+    new_rows: ArrayRows | None = None
+    new_target: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What is said of the data.
+
+    Attributes
+    ----------
+    source : str
+        The path of a file, or its name; empty where there was none.
+    is_path : bool
+        Whether the rows were given by their path.
+    rows, columns : int
+    names : tuple of str
+        The names of the columns, where they have any.
+    kind : str
+        What the rows hold, and in which dtype.
+    measured, held_out : int
+        How many rows the measurements are on, and how many were held out for the scores.
+    """
+
+    source: str
+    is_path: bool
+    rows: int
+    columns: int
+    names: tuple[str, ...]
+    kind: str
+    measured: int
+    held_out: int
+
+
+def as_target(y: Any, rows: Rows) -> np.ndarray | None:
+    """The target as a NumPy array, one entry or line for each row."""
+    if y is None:
+        return None
+    target = np.asarray(array_ops.to_numpy(y))
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if target.ndim not in (1, 2) or len(target) != rows.shape[0]:
+        raise ValueError(
+            f"y of compare must have one entry for each of the {counted(rows.shape[0], 'row')}; "
+            f"got shape {target.shape}."
+        )
+    if target.dtype.kind == "f" and not np.isfinite(target).all():
+        raise ValueError("y of compare contains NaN or infinity. Drop such rows, or fill them in.")
+    return target
+
+
+def are_classes(target: np.ndarray) -> bool:
+    """Whether a target is one of labels: text, or whole numbers of which there are few."""
+    if target.ndim > 1 or target.dtype.kind == "c":
+        return False
+    if target.dtype.kind not in "iuf":
+        return True
+    return bool(np.all(target == np.round(target))) and len(np.unique(target)) <= MOST_CLASSES
+
+
+def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed: int) -> Sample:
+    """At most so many rows, at random; with a target, a quarter of them held out."""
+    n = rows.shape[0]
+    numbers = np.arange(n)
+    if n > most:
+        numbers = np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
+    if target is None:
+        return Sample(_part(kernel, rows, numbers, numbers))
+    train, test = _split(numbers, target, seed)
+    return Sample(
+        _part(kernel, rows, train, train),
+        target[train],
+        _part(kernel, rows, test, train),
+        target[test],
+    )
+
+
+def _split(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    if len(numbers) < 2 * HELD_OUT:
+        raise ValueError(
+            "compare has too few rows to hold out a quarter of them for the scores; got "
+            f"{counted(len(numbers), 'row')}. Leave y out, or pass more rows."
+        )
+    size = len(numbers) // HELD_OUT
+    strata = None
+    if are_classes(target):
+        own = target[numbers]
+        counts = np.unique(own, return_counts=True)[1]
+        # Classes of one row cannot be on both sides.
+        strata = own if counts.min() >= 2 and len(counts) <= size else None
+    train, test = train_test_split(numbers, test_size=size, random_state=seed, stratify=strata)
+    return np.sort(train), np.sort(test)
+
+
+def _part(kernel: Kernel, rows: Rows, numbers: np.ndarray, among: np.ndarray) -> ArrayRows:
+    """Some rows, in memory; of a matrix of kernel values, the columns of the others too."""
+    taken = rows.take(numbers)
+    return ArrayRows(array_ops.take_columns(taken, among) if kernel.is_matrix else taken)
+
+
+def facts(X: Any, rows: Rows, sample: Sample) -> DataFacts:
+    first = rows.take([0])
+    kind = "objects" if rows.are_objects else "sparse" if array_ops.issparse(first) else "dense"
+    names = rows.names or ([str(name) for name in X.columns] if hasattr(X, "columns") else [])
+    return DataFacts(
+        source=_source(X),
+        is_path=formats.is_path(X),
+        rows=rows.shape[0],
+        columns=rows.shape[1],
+        names=tuple(names),
+        kind=kind if rows.are_objects else f"{kind}, float{8 * array_ops.itemsize(rows.dtype)}",
+        measured=sample.rows.shape[0],
+        held_out=0 if sample.new_rows is None else sample.new_rows.shape[0],
+    )
+
+
+def _source(X: Any) -> str:
+    if formats.is_path(X):
+        return str(X)
+    files = [str(file.path) for file in getattr(X, "files", [])]  # FileRows
+    if not files:
+        return ""
+    return Path(files[0]).name + (f" and {len(files) - 1} more" if len(files) > 1 else "")

@@ -1,0 +1,105 @@
+"""The page of all experiments: a table of verdicts, then each with its figures and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gramian.analysis.report.colours import LOOKS, looks
+from gramian.analysis.report.figures import Figure
+from gramian.analysis.report.shell import document, style
+from gramian.analysis.report.summary import WORDS, counted, kind
+from gramian.analysis.report.text import escape, seconds
+
+if TYPE_CHECKING:
+    from gramian.experiments.outcomes import Outcome, Reproduction
+
+
+def page(reproduction: Reproduction) -> str:
+    """The whole page; see :func:`gramian.analysis.report.shell.document`."""
+    outcomes = reproduction.outcomes
+    sections = "".join(
+        f'<h2 class="paper">{escape(paper)}</h2>{"".join(map(_section, own))}'
+        for paper, own in reproduction.papers.items()
+    )
+    return document(
+        "The papers, reproduced",
+        escape(f"{counted(outcomes)} {kind(reproduction)}"),
+        _summary(reproduction) + sections,
+        f"Measured {escape(reproduction.measured)} with {escape(reproduction.versions)}.",
+        style=style(LOOKS.values()),
+        version=reproduction.version,
+    )
+
+
+def _summary(reproduction: Reproduction) -> str:
+    rows = "".join(
+        f'<tbody><tr><th scope="rowgroup" colspan="4" class="group">{escape(paper)}</th></tr>'
+        f"{''.join(map(_row, outcomes))}</tbody>"
+        for paper, outcomes in reproduction.papers.items()
+    )
+    return (
+        '<section><h2>Verdicts</h2><div class="scroll" tabindex="0" role="region" '
+        'aria-label="Verdicts"><table class="plain verdicts"><thead><tr>'
+        '<th scope="col">experiment</th>'
+        '<th scope="col">verdict</th><th scope="col">what</th>'
+        '<th scope="col" class="number">measured in</th></tr></thead>'
+        f"{rows}</table></div></section>"
+    )
+
+
+def _row(each: Outcome) -> str:
+    return (
+        f'<tr><td><a href="#{_anchor(each)}">{escape(each.name)}</a></td>'
+        f'<td>{_flag(each)}</td><td class="long">{escape(each.title)}</td>'
+        f'<td class="number">{escape(seconds(each.seconds)) if each.seconds else ""}</td></tr>'
+    )
+
+
+def _section(each: Outcome) -> str:
+    headed = len(each.figures) > 1
+    figures = "".join(_drawn(figure, headed) for figure in each.figures)
+    settings = dict(each.settings)
+    if each.measured:
+        settings["measured"] = f"{each.measured}, in {seconds(each.seconds)}"
+    listed = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(_said(value))}</dd>"
+        for name, value in settings.items()
+    )
+    checks = "".join(
+        f'<li class="{"held" if check.holds else "failed"}">{escape(check.text)}</li>'
+        for check in each.checks
+    )
+    reason = f"<p>{escape(each.reason)}</p>" if each.reason else ""
+    noted = "".join(
+        f'<p class="muted">{escape(one)}</p>' for one in (each.note, *each.notes) if one
+    )
+    return (
+        f'<section class="experiment" id="{_anchor(each)}">'
+        f'<h3 class="experiment">{escape(each.name)}: {escape(each.title)} {_flag(each)}</h3>'
+        f'<p><b>The paper:</b> {escape(each.claim)}</p>{reason}<ul class="checks">{checks}</ul>'
+        f'{noted}<div class="pair">{figures}<dl class="settings">{listed}</dl></div></section>'
+    )
+
+
+def _drawn(figure: Figure, headed: bool) -> str:
+    """A method looks the same in all figures; what is no method takes what is left in its own."""
+    own = looks(figure.names)
+    every = list(LOOKS.values())
+    heading = f"<h4>{escape(figure.title)}</h4>" if headed else ""
+    return figure.html({name: every.index(look) for name, look in own.items()}, own, heading)
+
+
+def _flag(each: Outcome) -> str:
+    word = WORDS[each.reproduced]
+    kind = {True: "flag", False: "flag differs", None: "flag muted"}[each.reproduced]
+    return f'<span class="{kind}">{word}</span>'
+
+
+def _anchor(each: Outcome) -> str:
+    return "e" + "".join(c if c.isalnum() else "-" for c in each.name)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,64 @@
+"""Numbers as people read them, and text that is safe inside HTML."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from math import floor, isfinite, log10
+from typing import Any
+
+from gramian.backend.config import format_bytes
+
+__all__ = ["count", "escape", "format_bytes", "percent", "seconds", "short", "significant"]
+
+
+def escape(value: Any) -> str:
+    """Text for HTML, in elements and in attributes, whatever it holds.
+
+    Control characters, and halves of characters that no file could hold, are replaced.
+    """
+    said = str(value).encode("utf-8", "replace").decode("utf-8")
+    shown = (c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in said)
+    return html.escape("".join(shown), quote=True)
+
+
+def short(text: str, most: int) -> str:
+    """A name on one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """0.0198 -> ``"2.0%"``; what rounding alone could leave is not told from other such."""
+    if 0 < share < 1e-6:
+        return "<0.0001%"
+    return f"{significant(100 * share, digits)}%"
+
+
+def seconds(value: float) -> str:
+    """0.0123 -> ``"12 ms"``."""
+    if value < 1e-3:
+        return f"{significant(value * 1e6)} µs"
+    if value < 1:
+        return f"{significant(value * 1e3)} ms"
+    return f"{significant(value)} s" if value < 120 else f"{significant(value / 60)} min"
+
+
+def count(value: float) -> str:
+    """1234567 -> ``"1.2 million"``; up to a hundred thousand all digits."""
+    if value < 1e5:
+        return f"{value:,.0f}"
+    for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= size:
+            return f"{significant(value / size)} {name}"
+    return f"{significant(value / 1e3)} thousand"
+
+
+def significant(value: float, digits: int = 2) -> str:
+    """So many digits at least, and all digits before the point; no exponent unless very small."""
+    if value == 0 or not isfinite(value):
+        return f"{value:g}"
+    places = digits - 1 - floor(log10(abs(value)))
+    if places > 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{max(places, 0)}f}"

@@ -1,0 +1,201 @@
+"""The partition of rows into blocks: found on the training rows, and carried on to new ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.approximations.base import ApproximationWarning
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
+from gramian.matrices.gram import Gram
+from gramian.rows import Rows
+
+CLUSTERED_ROWS = 10_000  # k-means looks at this many rows at most, or a hundred for each block
+SPECTRAL_ROWS = 2_000  # spectral clustering at this many: it needs their whole matrix
+LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
+
+
+class Partition(NamedTuple):
+    """The block of each training row, and the blocks' centres."""
+
+    labels: Array  # int32, on the host or where the rows are spread
+    centres: Array
+
+
+def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partition:
+    """``how`` is "kmeans", "spectral", "random", or the label of each row."""
+    rows = gram.rows
+    if gram.kernel.is_matrix or rows.are_objects:
+        got = "objects" if rows.are_objects else "a precomputed matrix"
+        raise ValueError(
+            f"Blocks of rows are found by distances between rows that are vectors; got {got}. Use "
+            "Nystroem."
+        )
+    n = rows.shape[0]
+    if isinstance(how, str) and how == "kmeans":
+        centres = _kmeans_centres(rows, count, rng)
+        labels = nearest(rows, centres)
+    elif isinstance(how, str) and how == "spectral":
+        numbers = np.sort(rng.choice(n, size=min(n, SPECTRAL_ROWS), replace=False))
+        sampled = _spectral_labels(gram, numbers, count, rng)
+        centres = _means(rows.choose(numbers), sampled, count)
+        labels = sampled if len(numbers) == n else nearest(rows, centres)
+    elif isinstance(how, str) and how == "random":
+        labels = _placed((rng.permutation(n) % count).astype(np.int32), rows)
+        centres = _means(rows, labels, count)
+    else:
+        given = _given_labels(how, n)
+        labels = _placed(given, rows)
+        centres = _means(rows, labels, int(given.max()) + 1)
+    return _merged(rows, array_ops.settled(labels), centres)
+
+
+def _placed(labels: np.ndarray, rows: Rows) -> Array:
+    """Labels where they are walked with the rows: on the host, unless these are spread."""
+    return rows.align(labels) if rows.spread else labels
+
+
+def nearest(rows: Rows, centres: Array) -> Array:
+    """The nearest of the centres of each row, in one pass: on the host, or spread as the rows."""
+    xp, dtype = rows.xp, rows.dtype
+    # Both are moved to where less is lost to cancellation; sparse rows, which this would fill, by
+    # what it changes in the products.
+    middle = xp.mean(centres, axis=0)
+    moved = centres - middle
+    right = array_ops.contiguous(array_ops.astype(xp.matrix_transpose(moved), dtype))
+    halves = array_ops.row_norms(moved) / 2
+    dense_halves = array_ops.astype(halves, dtype)
+    sparse_halves = array_ops.astype(halves + moved @ middle, dtype)
+    shift = array_ops.astype(middle, dtype)
+
+    def closest(x: Array, out: Array) -> Array:
+        if array_ops.issparse(x):
+            products = array_ops.matmul(x, right) - sparse_halves
+        else:
+            products = array_ops.matmul(x - shift, right)
+            products -= dense_halves
+        return array_ops.astype(xp.argmax(products, axis=1), xp.int32)
+
+    labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
+    return labels if rows.spread else np.asarray(array_ops.to_numpy(labels))
+
+
+def _row_bytes(rows: Rows, centres: Array) -> int:
+    return (rows.shape[1] + 2 * int(centres.shape[0])) * array_ops.itemsize(rows.dtype)
+
+
+def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
+    """Centres of scikit-learn's k-means on a subsample."""
+    from sklearn.cluster import KMeans  # takes long to import
+
+    n, size = rows.shape[0], _clustered_rows(rows, count)
+    sample = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
+    as_dense = size * rows.shape[1] * array_ops.itemsize(rows.dtype)
+    if not array_ops.issparse(sample) or as_dense <= config.memory_budget() // 4:
+        sample = array_ops.to_numpy(array_ops.dense(sample))
+    kmeans = KMeans(
+        count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)), copy_x=False
+    )
+    with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kmeans.fit(sample)
+    return array_ops.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
+
+
+def _clustered_rows(rows: Rows, count: int) -> int:
+    """How many rows k-means looks at: no more than take a quarter of the memory budget."""
+    room = config.memory_budget() // 4 // rows.row_bytes
+    return min(rows.shape[0], max(CLUSTERED_ROWS, 100 * count), max(room, count))
+
+
+def split_bytes(rows: Rows, how: Any, count: int) -> int:
+    """What ``split`` takes in memory, beside blocks of rows."""
+    n, d = rows.shape
+    own = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
+    if isinstance(how, str) and how == "kmeans":
+        return own + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+    if isinstance(how, str) and how == "spectral":
+        return own + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
+    return own
+
+
+def _spectral_labels(
+    gram: Gram, numbers: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Spectral clustering, scikit-learn's, on the kernel matrix of some rows."""
+    from sklearn.cluster import spectral_clustering  # takes long to import
+
+    K = np.asarray(array_ops.to_numpy(gram.block(numbers, numbers)), dtype=np.float64)
+    if K.min() < 0:
+        raise ValueError(
+            "partition='spectral' needs a kernel without negative values, which serve as weights "
+            f"of a graph; got {gram.kernel!r}. Use partition='kmeans'."
+        )
+    if count == 1:
+        return np.zeros(len(numbers), dtype=np.int32)
+    with warnings.catch_warnings():  # of a graph in several pieces, which are fine blocks
+        warnings.simplefilter("ignore", UserWarning)
+        labels = spectral_clustering(
+            K, n_clusters=count, eigen_solver="arpack", random_state=int(rng.integers(2**31))
+        )
+    return labels.astype(np.int32)
+
+
+def _given_labels(given: Any, n: int) -> np.ndarray:
+    labels = np.asarray(array_ops.to_numpy(given))
+    if labels.ndim == 0:
+        raise ValueError(
+            "partition must be 'kmeans', 'spectral', 'random', or the block of each row; got "
+            f"{given!r}."
+        )
+    if labels.shape != (n,):
+        raise ValueError(
+            f"partition given as labels needs one for each of the {counted(n, 'row')}; got shape "
+            f"{labels.shape}."
+        )
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
+def _means(rows: Rows, labels: Array, count: int) -> Array:
+    xp, dtype = rows.xp, rows.dtype
+    blocks = np.arange(count)
+
+    def sums(x: Array, own: Array) -> tuple[Array, Array]:
+        members = array_ops.like(
+            array_ops.to_numpy(own)[:, None] == blocks, array_ops.dense(x), dtype
+        )
+        turned = x.T if array_ops.issparse(x) else xp.matrix_transpose(x)
+        return array_ops.matmul(turned, members), xp.sum(members, axis=0, dtype=xp.float64)
+
+    totals, sizes = rows.sum(sums, labels, row_bytes=count * 8, label="blocks")
+    return xp.matrix_transpose(totals / xp.where(sizes > 0, sizes, xp.ones_like(sizes)))
+
+
+def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
+    """Rows of empty and tiny blocks go to the nearest of the others, with a note."""
+    count = int(centres.shape[0])
+    sizes = array_ops.counts(labels, count)
+    least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
+    kept = np.flatnonzero(sizes >= least)
+    if len(kept) == count:
+        return Partition(labels, centres)
+    few = "no rows" if least == 1 else f"fewer than {least} rows"
+    warnings.warn(
+        f"{count - len(kept)} of {count} blocks had {few}: merged with the nearest others, they "
+        f"leave {counted(len(kept), 'block')}.",
+        ApproximationWarning,
+        stacklevel=7,
+    )
+    centres = array_ops.take_rows(centres, kept)
+    renumbered = np.full(count, -1, dtype=np.int32)
+    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+    labels = renumbered[array_ops.to_numpy(labels)]
+    lost = np.flatnonzero(labels < 0)
+    if len(lost):
+        labels[lost] = array_ops.to_numpy(nearest(rows.choose(lost), centres))
+    return Partition(_placed(labels, rows), centres)

@@ -1,0 +1,225 @@
+"""Features that are kernel values with some points, times a matrix: k(x, points) P + b."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.kernels import Kernel, tiles
+from gramian.kernels.pairings import Tile, tile_memory
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, Rows, even_spans
+from gramian.samplers import Landmarks
+
+PANEL_COLUMNS = 128
+
+
+def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
+    """The exact matrix of the landmarks with themselves, in float64 whatever the data's dtype."""
+    points = landmarks.points
+    if gram.kernel.is_matrix:
+        points = gram.block(landmarks.indices, landmarks.indices)  # counts its evaluations
+    else:
+        gram.evaluations += len(landmarks) ** 2
+    return Gram(gram.kernel, ArrayRows(array_ops.astype(points, gram.rows.xp.float64)))
+
+
+def projected_bytes(rows: Rows, m: int, r: int, point_bytes: int | None = None) -> Amounts:
+    """What a :class:`ProjectedKernel` of m points and r features takes.
+
+    A point takes ``point_bytes``, by default as much as a row.
+    """
+    item = array_ops.itemsize(rows.dtype)
+    own = rows.row_bytes if point_bytes is None else point_bytes
+    # Points as they are, and prepared in their own dtype and in float64; P, also in panels.
+    return {"landmarks": m * (2 + 8 // item) * own, "projection": 3 * m * r * item}
+
+
+class ProjectedKernel:
+    """The map x ↦ k(x, points) P + b, one tile of kernel values and one product at a time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : array of shape (m, d)
+        As ``kernel.against`` takes them.
+    projection : array of shape (m, r)
+        P.
+    offset : array of shape (r,), optional
+        b. By default 0.
+    dtype : dtype
+        Of the features: P and b are kept in it, in the array library of the points.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Array,
+        projection: Array,
+        offset: Array | None = None,
+        *,
+        dtype: Any,
+    ) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.projection = array_ops.contiguous(array_ops.like(projection, points, dtype))
+        self.offset = None if offset is None else array_ops.like(offset, points, dtype)
+        self._make_tiles()
+
+    def __repr__(self) -> str:
+        m, r = self.projection.shape
+        return f"{type(self).__name__}({self.kernel!r}, points={m}, features={r})"
+
+    def _make_tiles(self) -> None:
+        """What depends on the points alone, for blocks of them; what is 0 in P is left out.
+
+        Points in the order of their first column that is not 0 make a triangular P, as that of a
+        Cholesky factor is, a matrix in steps: a block of columns then needs the first points only.
+        """
+        xp = array_ops.namespace(self.projection)
+        nonzero = self.projection != 0
+        some = array_ops.to_numpy(xp.any(nonzero, axis=1))
+        used = np.flatnonzero(some) if some.any() else np.zeros(1, int)  # a map to 0 needs a point
+        first = array_ops.to_numpy(xp.argmax(array_ops.astype(nonzero, xp.uint8), axis=1))[used]
+        order = used[np.argsort(first, kind="stable")]
+        first = np.sort(first)
+        in_order = len(order) == len(some) and bool((np.diff(order) == 1).all())
+        points = self.points if in_order else array_ops.take_rows(self.points, order)
+        P = self.projection if in_order else array_ops.take_rows(self.projection, order)
+        self.steps = P  # P for the points in use, in the order of ``values``
+        self._used = points
+        self._tiles = []
+        for start, stop in even_spans(0, len(order), tiles.tile_columns(points)):
+            tile = self.kernel.against(array_ops.span(points, start, stop))
+            panels = []
+            for left, right in _panels(first[start:stop], self.width):
+                count = int(np.searchsorted(first[start:stop], right))
+                part = array_ops.contiguous(P[start : start + count, left:right])
+                if count or start == 0:
+                    panels.append((slice(left, right), count, part))
+            self._tiles.append((stop - start, tile, panels))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The tiles are functions, which cannot be pickled; they are made anew.
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_tiles", "steps", "_used")
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._make_tiles()
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.projection.shape[1])
+
+    @property
+    def points_used(self) -> int:
+        """The kernel values that the features of one row take."""
+        return int(self.steps.shape[0])
+
+    @property
+    def work_bytes(self) -> int:
+        """What ``features`` works on for each row, beside the block and its result."""
+        columns = min(self.points.shape[0], tiles.tile_columns(self.points))
+        return columns * array_ops.itemsize(self.projection.dtype)
+
+    def values(self, x: Array, out: Array | None = None) -> Array:
+        """The kernel values alone: features are their product with ``steps``."""
+        dtype = self.projection.dtype
+        if out is None:
+            out = array_ops.empty((x.shape[0], self.points_used), self.projection, dtype)
+        x = array_ops.astype(x, dtype)
+        start = 0
+        for size, tile, _ in self._tiles:
+            target = out[:, start : start + size]
+            result = tile(x, target)
+            if result is not target:
+                target[...] = result
+            start += size
+        return out
+
+    def fused(self) -> Any:
+        """Products with ``values`` by programs of a GPU, where there are such; else None."""
+        return tiles.fused_kernel(self.kernel, ArrayRows(self._used))
+
+    def features(self, x: Array, out: Array | None = None) -> Array:
+        """The features of a block of rows, of shape (rows, width)."""
+        P = self.projection
+        x = array_ops.astype(x, P.dtype)
+        if out is None:
+            out = array_ops.empty((x.shape[0], self.width), P, P.dtype)
+        for i, (size, tile, panels) in enumerate(self._tiles):
+            values = tile(x, tiles.scratch(x.shape[0], size, P, P.dtype))
+            for columns, count, part in panels:
+                if i == 0:
+                    array_ops.matmul(values[:, :count], part, out[:, columns])
+                else:
+                    out[:, columns] += values[:, :count] @ part
+        if self.offset is not None:
+            out += self.offset
+        return out
+
+
+def _panels(first: np.ndarray, width: int) -> list[tuple[int, int]]:
+    """Blocks of columns, where that saves work over all columns at once."""
+    spans = even_spans(0, width, PANEL_COLUMNS)
+    work = sum((right - left) * np.searchsorted(first, right) for left, right in spans)
+    return spans if work < 0.9 * len(first) * width else [(0, width)]
+
+
+class FeatureKernel(Kernel):
+    """The inner product of features, as an exact kernel: z(x)ᵀ z(y).
+
+    Its rows are those of the kernel that the features are made of; for a precomputed one, rows of
+    its matrix, new rows as well as old.
+
+    Parameters
+    ----------
+    projected : ProjectedKernel
+        The features.
+    """
+
+    def __init__(self, projected: ProjectedKernel) -> None:
+        self.projected = projected
+
+    @property
+    def serial(self) -> bool:  # type: ignore[override]
+        return self.projected.kernel.serial
+
+    @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.projected.kernel.takes_sparse
+
+    @property
+    def takes_negative(self) -> bool:  # type: ignore[override]
+        return self.projected.kernel.takes_negative
+
+    def check_rows(self, rows: Rows) -> Rows:
+        return self.projected.kernel.check_rows(rows)
+
+    def against(self, points: Array) -> Tile:
+        # (k(x) P + b) z(y) = k(x) (P z(y)) + b z(y): features of x with a narrower projection.
+        z = self.projected
+        own = array_ops.namespace(z.projection).matrix_transpose(z.features(points))
+        offset = None if z.offset is None else z.offset @ own
+        onto = ProjectedKernel(z.kernel, z.points, z.projection @ own, offset, dtype=own.dtype)
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            # ``out`` may be the scratch memory that ``features`` works in: it is written last.
+            values = onto.features(x)
+            out = tile_memory(x, points, out)
+            out[...] = array_ops.astype(values, out.dtype)
+            return out
+
+        return tile
+
+    def _diagonal(self, x: Array) -> Array:
+        return array_ops.astype(array_ops.row_norms(self.projected.features(x)), x.dtype)

@@ -1,0 +1,1 @@
+"""What everything stands on: arrays, linear algebra, threads, settings, memory, progress."""

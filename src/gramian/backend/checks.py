@@ -1,0 +1,53 @@
+"""Checks of parameters, with one wording for all: what was expected of whom, and what came."""
+
+from __future__ import annotations
+
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, TypeGuard
+
+from gramian.backend.wording import shown
+
+
+def is_real(value: Any) -> TypeGuard[float]:
+    """Whether value is a finite real number (True and False are not)."""
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+def real(owner: Any, name: str, value: Any) -> float:
+    if not is_real(value):
+        raise ValueError(f"{name} of {_name(owner)} must be a number; got {shown(value)}.")
+    return float(value)
+
+
+def positive(owner: Any, name: str, value: Any) -> float:
+    if not is_real(value) or value <= 0:
+        raise ValueError(f"{name} of {_name(owner)} must be a positive number; got {shown(value)}.")
+    return float(value)
+
+
+def not_negative(owner: Any, name: str, value: Any) -> float:
+    if not is_real(value) or value < 0:
+        raise ValueError(
+            f"{name} of {_name(owner)} must be a number from 0 up; got {shown(value)}."
+        )
+    return float(value)
+
+
+def positive_integer(owner: Any, name: str, value: Any) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"{name} of {_name(owner)} must be a positive integer; got {shown(value)}."
+        )
+    return int(value)
+
+
+def choice(owner: Any, name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        names = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name} of {_name(owner)} must be one of {names}; got {shown(value)}.")
+    return value
+
+
+def _name(owner: Any) -> str:
+    return owner if isinstance(owner, str) else type(owner).__name__

@@ -1,0 +1,310 @@
+"""The four global settings: memory budget, threads, device, progress.
+
+They follow scikit-learn's ``set_config`` and ``config_context``. The values are read when a public
+call begins its work, in the calling thread; worker threads never look at them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import joblib
+
+from gramian.backend import optional
+from gramian.backend.checks import is_real, positive_integer
+from gramian.backend.wording import counted
+
+__all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
+
+
+class MemoryBudgetError(MemoryError):
+    """What was asked for does not fit the memory budget."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    memory_budget: int | None = None  # bytes; None: a quarter of the memory that is free now
+    n_threads: int | None = None  # None: all cores that this process may use
+    device: str | None = None  # None: where the data is
+    progress: bool = False
+
+
+_default = _Settings()
+_free = (-1.0, 0)  # when free memory was last read, and what it was
+_override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
+_UNKNOWN = -1
+_asked: ContextVar[int | None] = ContextVar("gramian_asked_budget", default=_UNKNOWN)
+
+
+def _current() -> _Settings:
+    return _override.get() or _default
+
+
+def set_config(**settings: Any) -> None:
+    """Change gramian's settings for the whole process.
+
+    Parameters
+    ----------
+    memory_budget : int, str or None
+        How much memory a call may take beside its data, in bytes or as text such as ``"2GB"`` or
+        ``"500 MiB"``. None: a quarter of the memory that is free when the call begins; of a GPU's,
+        where torch uses one and that is less.
+    n_threads : int or None
+        Threads that evaluate blocks of rows. None: all cores that this process may use.
+    device : str or None
+        Where fits compute: ``"cuda"``, or one of several as ``"cuda:1"``, through torch. Rows of
+        NumPy, of SciPy and of files are then moved there block by block, or once where they fit,
+        and results come back as NumPy's arrays. What was fitted there stays there, and so do
+        rows that it is given later. Tensors and dask collections are computed with where they are.
+        None, or ``"cpu"``: so is all else.
+    progress : bool
+        Whether long loops show a progress bar on a terminal (needs ``rich``).
+
+    Examples
+    --------
+    >>> import gramian
+    >>> gramian.set_config(memory_budget="2GB")
+    >>> gramian.get_config()["memory_budget"]
+    2000000000
+    >>> gramian.set_config(memory_budget=None)
+    """
+    global _default
+    _default = _changed(_default, settings)
+
+
+@contextmanager
+def config_context(**settings: Any) -> Iterator[None]:
+    """Settings of :func:`set_config` for the length of a ``with`` block.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> with gramian.config_context(n_threads=1):
+    ...     gramian.get_config()["n_threads"]
+    1
+    """
+    token = _override.set(_changed(_current(), settings))
+    try:
+        yield
+    finally:
+        _override.reset(token)
+
+
+def get_config() -> dict[str, Any]:
+    """The settings in force, as they were set.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> sorted(gramian.get_config())
+    ['device', 'memory_budget', 'n_threads', 'progress']
+    """
+    return dict(vars(_current()))
+
+
+def memory_budget() -> int:
+    """The bytes that a call may use now."""
+    budget = _current().memory_budget
+    if budget is not None:
+        return budget
+    global _free
+    now = monotonic()
+    if now - _free[0] > 0.2:  # reading it takes files, and a call may ask many times
+        _free = now, free_memory()
+    return _free[1] // 4
+
+
+@contextmanager
+def one_budget() -> Iterator[None]:
+    """One memory budget for all that happens inside: what it is now, less what is held."""
+    asked = _asked.set(asked_budget())
+    token = _override.set(replace(_current(), memory_budget=memory_budget()))
+    try:
+        yield
+    finally:
+        _override.reset(token)
+        _asked.reset(asked)
+
+
+def asked_budget() -> int | None:
+    """The memory budget as it was set, also inside ``one_budget``; None: it follows from what is
+    free in this process, and says nothing about others."""
+    asked = _asked.get()
+    return _current().memory_budget if asked is _UNKNOWN else asked
+
+
+def hold(size: int) -> None:
+    """So much of the budget is taken, from now on to the end of the ``one_budget`` around it."""
+    settings = _current()
+    assert settings.memory_budget is not None, "hold is for use inside one_budget"
+    _override.set(replace(settings, memory_budget=max(settings.memory_budget - size, 1)))
+
+
+def check_fits(size: int, what: str, advice: str) -> None:
+    """Refuse to make what exceeds the memory budget; the advice says how to do without it."""
+    budget = memory_budget()
+    if size > budget:
+        raise MemoryBudgetError(
+            f"The memory budget of {format_bytes(budget)} does not allow {what}, which needs "
+            f"{format_bytes(size)}. {advice}, or raise the budget with "
+            "gramian.set_config(memory_budget=...)."
+        )
+
+
+def n_threads() -> int:
+    """The number of worker threads to use now."""
+    threads = _current().n_threads
+    if threads is not None:
+        return threads
+    # joblib's workers are told their share of the cores through OMP_NUM_THREADS.
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(told)) if told.isdigit() else _cores()
+
+
+@cache
+def _cores() -> int:
+    return joblib.cpu_count()  # reads files: milliseconds
+
+
+def device() -> str | None:
+    """Where rows of this machine's memory are to be computed with; None: there."""
+    return _current().device
+
+
+def progress_wanted() -> bool:
+    return _current().progress
+
+
+def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:
+    known = [field.name for field in fields(_Settings)]
+    for name, value in changes.items():
+        if name not in known:
+            raise TypeError(
+                f"gramian has no setting {name!r}; its settings are {', '.join(known)}."
+            )
+        checked: Any = _CHECKS[name](value)
+        settings = replace(settings, **{name: checked})
+    return settings
+
+
+def _check_budget(value: Any) -> int | None:
+    if value is None:
+        return None
+    size = parse_bytes(value)
+    if size <= 0:
+        raise ValueError(f"memory_budget must be positive; got {value!r}.")
+    return size
+
+
+def _check_threads(value: Any) -> int | None:
+    if value is None:
+        return None
+    return positive_integer("gramian's settings", "n_threads", value)
+
+
+def _check_device(value: Any) -> str | None:
+    if value is None or value == "cpu":
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
+        raise ValueError(
+            f"device must be None or 'cpu', 'cuda', or one of several as 'cuda:1'; got {value!r}."
+        )
+    with optional.needed("torch", f"device={value!r}"):
+        import torch
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(value.partition(":")[2] or 0) >= found:
+        there = counted(found, "CUDA device") if found else "no CUDA device"
+        raise ValueError(f"device={value!r}: torch finds {there} here. Use device='cpu'.")
+    return value
+
+
+def _check_progress(value: Any) -> bool:
+    if value not in (True, False):
+        raise ValueError(f"progress must be True or False; got {value!r}.")
+    if value:
+        with optional.needed("rich", "progress=True"):
+            import rich.progress  # noqa: F401
+    return bool(value)
+
+
+_CHECKS = {
+    "memory_budget": _check_budget,
+    "n_threads": _check_threads,
+    "device": _check_device,
+    "progress": _check_progress,
+}
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
+
+
+def parse_bytes(value: Any) -> int:
+    """``"1.5 GB"`` -> 1500000000; a number stays as it is."""
+    if is_real(value):
+        return int(value)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", str(value).lower())
+    try:
+        assert match is not None
+        return int(float(match[1]) * _UNITS[match[2]])
+    except (AssertionError, KeyError, ValueError):
+        raise ValueError(
+            f"Expected a size in bytes, such as 2000000000, '2GB' or '500 MiB'; got {value!r}."
+        ) from None
+
+
+def format_bytes(size: float) -> str:
+    """1500000000 -> ``"1.5 GB"``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def free_memory() -> int:
+    """Bytes that this process can still take: the machine's, or its container's if less."""
+    free = _available_on_machine()
+    limit, used = (_cgroup_number(name) for name in ("memory.max", "memory.current"))
+    if limit is not None and used is not None:
+        free = min(free, max(limit - used, 0))
+    return min(free, _free_on_device(free))
+
+
+def _free_on_device(otherwise: int) -> int:
+    """What torch can still take of a GPU's memory, where it uses one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return otherwise
+    kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    return int(torch.cuda.mem_get_info()[0]) + int(kept)
+
+
+def _available_on_machine() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:  # half of what is installed, where the system does not say what is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 1024**3
+
+
+def _cgroup_number(name: str) -> int | None:
+    try:
+        text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None  # "max" means no limit

@@ -1,0 +1,295 @@
+"""The linear algebra that learners share. Cut-offs are relative to the largest eigenvalue.
+
+Matrices that grow with n are reached only through products with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.progress import progress
+from gramian.backend.threads import few_blas_threads
+
+Operator = Callable[[Array], Array]
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A matrix that should be positive definite is not."""
+
+
+def cutoff(eigenvalues: np.ndarray, size: int, dtype: object = np.float64) -> float:
+    """Below this, an eigenvalue of a matrix of this size cannot be told from 0."""
+    largest = float(np.max(np.abs(eigenvalues), initial=0.0))
+    return size * array_ops.eps(dtype) * largest
+
+
+def conjugate_gradients(
+    apply: Operator,
+    B: Array,
+    precondition: Operator,
+    *,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Array, Array, float], bool] | None = None,
+) -> tuple[Array, int, float]:
+    """Solve A X = B for a positive definite A; all columns of B advance together.
+
+    Stops when each column's residual is at most ``tol`` times that column, or when ``watch`` says
+    so: it is called after each iteration with X, the length of the step that was taken along the
+    last direction given to ``apply``, and the largest relative residual. Returns the solution, the
+    iterations taken and the largest relative residual.
+    """
+    xp = array_ops.namespace(B)
+
+    def dots(U: Array, W: Array) -> Array:
+        return xp.sum(U * W, axis=0)
+
+    def ratio(a: Array, b: Array) -> Array:
+        # a column that is solved has nothing left to divide
+        return a / xp.where(b != 0, b, xp.ones_like(b))
+
+    size = xp.sqrt(dots(B, B))
+    X = xp.zeros_like(B)
+    residual, direction = B, precondition(B)
+    rz = dots(residual, direction)
+    left = float(xp.max(ratio(size, size)))
+    iterations = 0
+    with progress("conjugate gradients", max_iter) as step:
+        while left > tol and iterations < max_iter:
+            image = apply(direction)
+            curvature = dots(direction, image)
+            if bool(xp.any((curvature <= 0) & (rz > 0))):
+                raise NotPositiveDefiniteError("a direction of negative curvature was met")
+            length = ratio(rz, curvature)
+            X = X + length * direction
+            residual = residual - length * image
+            iterations += 1
+            left = float(xp.max(ratio(xp.sqrt(dots(residual, residual)), size)))
+            if watch is not None and watch(X, length, left):
+                break
+            preconditioned = precondition(residual)
+            rz, before = dots(residual, preconditioned), rz
+            direction = preconditioned + ratio(rz, before) * direction
+            step()
+    return X, iterations, left
+
+
+def orthonormal_columns(F: Array) -> tuple[Array, Array]:
+    """Q and λ with F Fᵀ = Q diag(λ) Qᵀ and orthonormal Q, which is written over F."""
+    xp = array_ops.namespace(F)
+    gram = array_ops.to_numpy(xp.matrix_transpose(F) @ F)
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    kept = eigenvalues > cutoff(eigenvalues, F.shape[1])
+    rotation = array_ops.like(vectors[:, kept] / np.sqrt(eigenvalues[kept]), F)
+    for start in range(0, F.shape[0], 4096):  # by blocks, so that F is not doubled
+        block = F[start : min(start + 4096, F.shape[0]), :]
+        F[start : start + block.shape[0], : rotation.shape[1]] = block @ rotation
+    return F[:, : rotation.shape[1]], array_ops.like(eigenvalues[kept], F)
+
+
+def top_eigenpairs(
+    apply: Operator, start: Array, k: int, *, tol: float, max_passes: int
+) -> tuple[np.ndarray, Array, bool, int]:
+    """The k largest eigenvalues of a symmetric operator and their vectors, by block Krylov.
+
+    Each pass applies the operator to one block of vectors; Rayleigh-Ritz over all blocks so far
+    gives the pairs. Stops when each residual ||A v - λ v|| is at most ``tol`` times the largest
+    eigenvalue. ``start`` is a block of at least k random vectors. The last two values tell whether
+    the tolerance was met, and in how many passes.
+    """
+    xp = array_ops.namespace(start)
+    block = xp.linalg.qr(start)[0]
+    basis, images = block, apply(block)
+    met = False
+    with progress("eigenvectors", max_passes) as step:
+        for passes in range(1, max_passes + 1):
+            small = array_ops.to_numpy(xp.matrix_transpose(basis) @ images)
+            values, rotation = np.linalg.eigh((small + small.T) / 2)
+            values, rotation = values[::-1][:k], rotation[:, ::-1][:, :k].copy()
+            vectors = basis @ array_ops.like(rotation, basis)
+            errors = images @ array_ops.like(rotation, basis) - vectors * array_ops.like(
+                values, basis
+            )
+            met = float(xp.max(xp.sqrt(xp.sum(errors**2, axis=0)))) <= tol * abs(values[0])
+            step()
+            full = basis.shape[1] + block.shape[1] > basis.shape[0]
+            if met or full or passes == max_passes:
+                return values, vectors, met or full, passes
+            # The next block of the Krylov space, made orthogonal to all before it, twice.
+            block = images[:, -block.shape[1] :]
+            for _ in range(2):
+                block = block - basis @ (xp.matrix_transpose(basis) @ block)
+                block = xp.linalg.qr(block)[0]
+            basis = xp.concat((basis, block), axis=1)
+            images = xp.concat((images, apply(block)), axis=1)
+    raise AssertionError("max_passes must be at least 1")
+
+
+def psd_root(S: np.ndarray) -> np.ndarray:
+    """B with B Bᵀ = S for a positive semi-definite matrix."""
+    values, vectors = np.linalg.eigh(S)
+    if values[0] < -max(1e3 * cutoff(values, len(S)), 1e-6 * values[-1]):
+        raise NotPositiveDefiniteError(
+            f"its core has an eigenvalue of {values[0]:.2g}, the largest being {values[-1]:.2g}"
+        )
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def spectrum(
+    inner: np.ndarray, core: np.ndarray | None, count: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues λ of Z S Zᵀ, falling, and P with Z P = V |λ|^½ for its eigenvectors V.
+
+    From ZᵀZ = RᵀR and S alone: those of Z S Zᵀ that are not 0 are those of R S Rᵀ. Without a core
+    P is orthogonal. Where S is indefinite, some eigenvalues are negative. With ``count``, only so
+    many, the largest.
+    """
+    if core is None:
+        values, vectors = _largest(inner, count)
+        return np.maximum(values, 0.0), vectors
+    values, vectors = np.linalg.eigh(inner)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))  # Rᵀ
+    values, turned = _largest(root.T @ core @ root, count)
+    sizes = np.abs(values)
+    kept = sizes > cutoff(values, len(inner))
+    scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
+    return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+
+
+def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues of a symmetric matrix, falling, and their vectors."""
+    n = len(A)
+    if count is None or 2 * count > n:  # beyond, all of them take hardly longer
+        values, vectors = np.linalg.eigh(A)
+    else:
+        values, vectors = scipy.linalg.eigh(
+            A, subset_by_index=[n - count, n - 1], check_finite=False
+        )
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
+
+
+def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
+    """A lower triangle L and the numbers p of some rows, W[p, p] = L Lᵀ; others add at most tol.
+
+    What is left of the diagonal of W beside these rows is nowhere above tol.
+    """
+    if array_ops.is_on_gpu(W):
+        return _on_gpu().pivoted_cholesky(W, tol)
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(W, tol=tol, lower=1)
+    return np.tril(factor[:rank, :rank]), order[:rank] - 1
+
+
+def inverse_triangle(lower: Array) -> Array:
+    """The inverse of a lower triangle."""
+    if array_ops.is_on_gpu(lower):
+        return _on_gpu().inverse_triangle(lower)
+    return scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+
+
+def inverse_inner(P: Array) -> Array:
+    """(PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
+    if array_ops.is_on_gpu(P):
+        return _on_gpu().inverse_inner(P)
+    r = P.shape[1]
+    with few_blas_threads(r):
+        triangle = scipy.linalg.qr(array_ops.to_numpy(P), mode="r", check_finite=False)[0][:r]
+        inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
+        return inverse @ inverse.T
+
+
+def _on_gpu() -> Any:
+    from gramian.backend import torch_linalg  # imports torch
+
+    return torch_linalg
+
+
+def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The function B ↦ X with (A + shift_j I) x_j = b_j for each column, A positive semi-definite.
+
+    By Cholesky for few different shifts. One eigendecomposition, which costs as much as some thirty
+    of them, serves many shifts, and an A that rounding has made indefinite: negative eigenvalues
+    are taken as 0. B and X are NumPy's; A may be on a GPU.
+    """
+    different, which = np.unique(shifts, return_inverse=True)
+    if len(different) <= 8 and array_ops.is_on_gpu(A):
+        solve = _on_gpu().shifted_solver(A, shifts)
+        if solve is not None:
+            return solve
+    A = array_ops.to_numpy(A)
+    if len(different) <= 8:
+        try:
+            with few_blas_threads(len(A)):
+                factors = [_cholesky(A, shift) for shift in different]
+        except scipy.linalg.LinAlgError:
+            pass
+        else:
+
+            def by_cholesky(B: np.ndarray) -> np.ndarray:
+                X = np.empty_like(B)
+                for i, factor in enumerate(factors):
+                    own = which == i
+                    X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
+                return X
+
+            return by_cholesky
+    values, vectors = np.linalg.eigh(A)
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + shifts)
+    return lambda B: vectors @ (inverse * (vectors.T @ B))
+
+
+def _cholesky(A: np.ndarray, shift: float) -> tuple[np.ndarray, bool]:
+    shifted = np.array(A, order="F")
+    shifted[np.diag_indices_from(shifted)] += shift
+    return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+
+
+def is_psd(S: np.ndarray) -> bool:
+    """Whether a symmetric matrix is positive semi-definite, but for rounding."""
+    shifted = S + len(S) * np.finfo(float).eps * np.trace(S) * np.eye(len(S))
+    return scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] == 0
+
+
+def nearest_psd(S: np.ndarray, inner: list[np.ndarray], *, shift: bool = False) -> np.ndarray:
+    """S' such that Z S' Zᵀ is the positive semi-definite matrix nearest to Z S Zᵀ, from ZᵀZ.
+
+    With Z = Q R, the negative eigenvalues of R S Rᵀ are set to 0, or all eigenvalues raised until
+    the least is 0. ZᵀZ is given by the blocks on its diagonal.
+    """
+    roots, inverses = zip(*map(root_and_inverse, inner), strict=True)
+    if any((np.diagonal(r @ i) < 0.5).any() for r, i in zip(roots, inverses, strict=True)):
+        # Directions in which no row has features: S has no say there.
+        spans = [i @ r for r, i in zip(roots, inverses, strict=True)]
+        S = times_blocks(spans, times_blocks(spans, S).T)
+    T = times_blocks(roots, times_blocks(roots, S).T)
+    if shift:
+        least = scipy.linalg.eigh(T, eigvals_only=True, subset_by_index=[0, 0])[0]
+        raised = [max(-least, 0.0) * (inverse @ inverse.T) for inverse in inverses]
+        return S + scipy.linalg.block_diag(*raised)
+    # Only eigenvectors of negative eigenvalues are asked for: there are few.
+    values, vectors = scipy.linalg.eigh(T, subset_by_value=[-np.inf, 0.0], overwrite_a=True)
+    lacking = times_blocks(inverses, vectors * np.sqrt(-values))
+    return S + lacking @ lacking.T
+
+
+def root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R with RᵀR = G, and its pseudo-inverse."""
+    values, vectors = np.linalg.eigh(G)
+    kept = values > cutoff(values, len(values))
+    root = np.sqrt(np.where(kept, values, 0.0))
+    inverse = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
+    return root[:, None] * vectors.T, vectors * inverse
+
+
+def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
+    """The block-diagonal matrix of these blocks, times M."""
+    out, start = np.empty_like(M), 0
+    for block in blocks:
+        out[start : start + len(block)] = block @ M[start : start + len(block)]
+        start += len(block)
+    return out

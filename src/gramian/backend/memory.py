@@ -1,0 +1,71 @@
+"""What a fit takes in memory: named amounts, and the step at which they are most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gramian.backend import config
+
+__all__ = ["MemoryEstimate"]
+
+# Samples of rows and other small arrays take a few megabytes whatever the budget: no fit that
+# stays below this is refused.
+LEAST_BUDGET = 16 * 1024**2
+
+Amounts = Mapping[str, int]  # bytes by the name of what takes them
+
+
+class MemoryEstimate(int):
+    """A number of bytes that knows what they are for.
+
+    Attributes
+    ----------
+    parts : dict of str to int
+        The bytes of each thing that is in memory when most is, the largest first.
+
+    Examples
+    --------
+    >>> from gramian import KernelKMeans, Nystroem, config_context
+    >>> model = KernelKMeans(10, kernel=Nystroem("rbf", 400))
+    >>> with config_context(memory_budget="1GB", n_threads=2):
+    ...     need = model.estimate_memory(1_000_000, 784, dtype="float32")
+    >>> need <= 1e9, next(iter(need.parts))
+    (True, 'features of 5... % of the rows')
+    """
+
+    parts: dict[str, int]
+
+    def __new__(cls, parts: Amounts) -> MemoryEstimate:
+        self = super().__new__(cls, sum(parts.values()))
+        kept = sorted(((name, int(size)) for name, size in parts.items()), key=lambda p: -p[1])
+        self.parts = {name: size for name, size in kept if size}
+        return self
+
+    @classmethod
+    def peak(cls, steps: Iterable[Amounts]) -> MemoryEstimate:
+        """Of the step that takes most."""
+        return max((cls(step) for step in steps), default=cls({}))
+
+    def __str__(self) -> str:
+        parts = ", ".join(
+            f"{name} {config.format_bytes(size)}" for name, size in self.parts.items()
+        )
+        return f"{config.format_bytes(int(self))}: {parts}" if parts else "0 B"
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, int]]]:
+        return MemoryEstimate, (self.parts,)
+
+    def fits(self) -> bool:
+        """Whether a fit that takes this is allowed."""
+        return self <= max(config.memory_budget(), LEAST_BUDGET)
+
+    def check(self, what: str, advice: str) -> None:
+        """Refuse what would exceed the memory budget."""
+        if not self.fits():
+            raise config.MemoryBudgetError(
+                f"The memory budget of {config.format_bytes(config.memory_budget())} does "
+                f"not allow {what}, which needs {self}. {advice}, or raise the budget with "
+                "gramian.set_config(memory_budget=...)."
+            )

@@ -1,0 +1,91 @@
+"""Loops for which NumPy has no fast form, compiled by numba where that is installed.
+
+Nothing is compiled on import. A loop is compiled at its first use on enough work and then kept in
+numba's cache on disk. Each has a twin without numba, which is used elsewhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import optional
+from gramian.backend.array_ops import Array
+
+Loop = Callable[..., None]
+
+# Tiles of fewer terms are left to the twin: small data should not wait for numba to be imported.
+LEAST_TERMS = 1 << 18
+CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
+
+_compiling = threading.Lock()
+
+
+def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
+    """``loop(x, columns, scale, out)`` for scaled L1 distances, or None where the twin serves.
+
+    ``columns`` are the points transposed, contiguous. All are of the dtype of ``out``.
+    """
+    plain = all(isinstance(a, np.ndarray) for a in (x, points, out))
+    if not plain or x.shape[0] * points.size < LEAST_TERMS or not is_available():
+        return None
+    with _compiling:
+        return _compile(_scaled_cityblock)
+
+
+@cache
+def is_available() -> bool:
+    return optional.is_importable("numba")
+
+
+@cache
+def _compile(loop: Loop) -> Loop:
+    import numba
+
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder to keep it in
+        return numba.njit(nogil=True)(loop)
+
+
+def _scaled_cityblock(x: Any, columns: Any, scale: Any, out: Any) -> None:
+    """Two rows against a chunk of points, four columns of the data at a time.
+
+    The inner loops run along the points, so that they become vector instructions without any sum
+    being taken in another order.
+    """
+    n, d = x.shape
+    m = columns.shape[1]
+    first, second = np.empty(CHUNK, out.dtype), np.empty(CHUNK, out.dtype)
+    for start in range(0, m, CHUNK):
+        size = min(CHUNK, m - start)
+        for i in range(0, n, 2):
+            k = min(i + 1, n - 1)  # the last of an odd number of rows is its own partner
+            first[:], second[:] = 0, 0
+            for c in range(0, d - 3, 4):
+                a0, a1, a2, a3 = x[i, c], x[i, c + 1], x[i, c + 2], x[i, c + 3]
+                b0, b1, b2, b3 = x[k, c], x[k, c + 1], x[k, c + 2], x[k, c + 3]
+                y0 = columns[c, start : start + size]
+                y1 = columns[c + 1, start : start + size]
+                y2 = columns[c + 2, start : start + size]
+                y3 = columns[c + 3, start : start + size]
+                for j in range(size):
+                    first[j] += (abs(a0 - y0[j]) + abs(a1 - y1[j])) + (
+                        abs(a2 - y2[j]) + abs(a3 - y3[j])
+                    )
+                    second[j] += (abs(b0 - y0[j]) + abs(b1 - y1[j])) + (
+                        abs(b2 - y2[j]) + abs(b3 - y3[j])
+                    )
+            for c in range(d // 4 * 4, d):
+                a0, b0 = x[i, c], x[k, c]
+                y0 = columns[c, start : start + size]
+                for j in range(size):
+                    first[j] += abs(a0 - y0[j])
+                    second[j] += abs(b0 - y0[j])
+            for j in range(size):
+                out[i, start + j] = scale * first[j]
+                out[k, start + j] = scale * second[j]

@@ -1,0 +1,44 @@
+"""Progress bars for long loops, drawn by rich when the setting ``progress`` is on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from gramian.backend import config
+
+_display: ContextVar[Any] = ContextVar("gramian_progress_display", default=None)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
+    """A bar of ``total`` steps; gives a function that moves it on, by one step if not told else.
+
+    Loops inside loops share one display, each with a line of its own while it runs.
+    """
+    if total <= 1 or not config.progress_wanted():
+        yield lambda steps=1: None
+        return
+    outer = _display.get()
+    if outer is not None:
+        yield from _line(outer, label, total)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as display:
+        token = _display.set(display)
+        try:
+            yield from _line(display, label, total)
+        finally:
+            _display.reset(token)
+
+
+def _line(display: Any, label: str, total: int) -> Iterator[Callable[..., None]]:
+    task = display.add_task(label, total=total)
+    try:
+        yield lambda steps=1: display.advance(task, steps)
+    finally:
+        display.remove_task(task)

@@ -1,0 +1,129 @@
+"""Blocks in threads: results in order, and BLAS held to one thread for each."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
+from typing import Any
+
+from threadpoolctl import OpenBLASController, ThreadpoolController
+
+from gramian.backend import config
+from gramian.backend.progress import progress
+
+
+def in_order(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    workers: int,
+    label: str,
+    count: int | None = None,
+    waiting: int | None = None,
+) -> Iterator[Any]:
+    """Results of ``function`` over the items on worker threads, in the order of the items.
+
+    The items are drawn in the calling thread, at most ``waiting`` ahead of the results: by default
+    2 * workers + 1. What has no length needs their ``count``.
+    """
+    count = len(items) if isinstance(items, Sized) else count
+    assert count is not None
+    waiting = 2 * workers + 1 if waiting is None else waiting
+    workers = min(workers, count, waiting)
+    with progress(label, count) as step:
+        if workers <= 1:
+            for item in items:
+                yield function(item)
+                step()
+            return
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            pending: deque[Any] = deque()
+            try:
+                for item in items:
+                    # In the caller's context, so that its settings hold in the workers too.
+                    pending.append(pool.submit(copy_context().run, function, item))
+                    if len(pending) >= waiting:  # what has not been taken up stays bounded
+                        yield pending.popleft().result()
+                        step()
+                while pending:
+                    yield pending.popleft().result()
+                    step()
+            finally:
+                for future in pending:
+                    future.cancel()
+
+
+def side_by_side(
+    function: Callable[[Any], Any], items: Sequence[Any], label: str, *, serial: bool = False
+) -> list[Any]:
+    """Results of ``function`` over items that are walks of their own, each held to one thread."""
+    if serial or len(items) == 1:
+        return [function(item) for item in items]
+    workers = config.n_threads()
+    share = config.memory_budget() // workers
+
+    def alone(item: Any) -> Any:
+        with config.config_context(n_threads=1, memory_budget=share, progress=False):
+            return function(item)
+
+    return list(in_order(alone, items, workers, label))
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread per caller while any thread of the process is inside.
+
+    The limit belongs to the whole process, so the first to come sets it and the last to leave lifts
+    it; nested or simultaneous fits would otherwise restore each other's limit.
+    """
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            _take_control()
+            _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _take_control()
+                _blas_limit.restore_original_limits()
+
+
+def _take_control() -> None:
+    """Let this thread change the limit of OpenBLAS, whichever did so before.
+
+    threadpoolctl, from version 3.8 on, leaves that to the first thread that did, and lets others do
+    nothing; here the first to come and the last to leave may be any.
+    """
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+def few_blas_threads(size: int) -> AbstractContextManager[None]:
+    """One thread for the factorisation of a matrix of this size, unless it is large.
+
+    What threads save on a small one is less than what they cost when a core is busy otherwise.
+    """
+    return one_blas_thread() if size <= 2000 else nullcontext()
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _blas_controller() -> ThreadpoolController:
+    global _controller
+    if _controller is None:  # looking up the loaded libraries takes milliseconds: once is enough
+        _controller = ThreadpoolController()
+    return _controller

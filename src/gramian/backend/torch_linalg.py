@@ -1,0 +1,82 @@
+"""What ``_linalg`` does by LAPACK, by torch on a GPU: for matrices as large as the landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from gramian.backend.array_ops import Array
+
+PANEL = 256  # columns of a pivoted factor between two updates of the whole matrix
+
+
+def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
+    """As :func:`gramian.backend.linalg.pivoted_cholesky`; pivots are searched only if needed."""
+    lower, failed = torch.linalg.cholesky_ex(W)
+    if not bool(failed) and float(lower.diagonal().min()) ** 2 > tol:
+        return lower, np.arange(len(W))
+    return searched_pivots(W, tol)
+
+
+def searched_pivots(W: Array, tol: float) -> tuple[Array, np.ndarray]:
+    """The factor with the largest pivot that is left in each step, by panels of columns."""
+    n = len(W)
+    W, columns = W.clone(), torch.empty_like(W)
+    chosen: list[int] = []
+    left = W.diagonal().clone()
+    for start in range(0, n, PANEL):
+        panel = columns[:, start : start + PANEL]
+        for j in range(panel.shape[1]):
+            value, place = (float(x) for x in torch.max(left, dim=0))
+            if not value > tol:
+                kept = torch.as_tensor(chosen, dtype=torch.int64, device=W.device)
+                return columns[kept, : len(chosen)].tril(), np.asarray(chosen, dtype=np.intp)
+            pivot = int(place)
+            column = W[:, pivot] - panel[:, :j] @ panel[pivot, :j]
+            column[torch.isinf(left)] = 0.0  # rows of earlier pivots
+            panel[:, j] = column / value**0.5
+            left -= panel[:, j].square()
+            left[pivot] = -torch.inf
+            chosen.append(pivot)
+        W -= panel @ panel.T
+    order = torch.as_tensor(chosen, device=W.device)
+    return columns[order].tril(), np.asarray(chosen, dtype=np.intp)
+
+
+def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+    """As :func:`gramian.backend.linalg.shifted_solver`, by Cholesky; None where A is indefinite."""
+    different, which = np.unique(shifts, return_inverse=True)
+    factors = []
+    for shift in different:
+        shifted = A.clone()
+        shifted.diagonal().add_(float(shift))
+        lower, failed = torch.linalg.cholesky_ex(shifted)
+        if bool(failed):
+            return None
+        factors.append(lower)
+
+    def solve(B: np.ndarray) -> np.ndarray:
+        X = np.empty_like(B)
+        for i, lower in enumerate(factors):
+            own = which == i
+            right = torch.as_tensor(B[:, own], device=A.device)
+            X[:, own] = torch.cholesky_solve(right, lower).cpu().numpy()
+        return X
+
+    return solve
+
+
+def inverse_triangle(lower: Array) -> Array:
+    identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+    return torch.linalg.solve_triangular(lower, identity, upper=False)
+
+
+def inverse_inner(P: Array) -> Array:
+    """(PᵀP)⁻¹ of a matrix with independent columns."""
+    triangle = torch.linalg.qr(P, mode="r").R
+    inverse = torch.linalg.solve_triangular(
+        triangle, torch.eye(len(triangle), dtype=P.dtype, device=P.device), upper=True
+    )
+    return inverse @ inverse.T

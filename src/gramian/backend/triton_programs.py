@@ -1,0 +1,352 @@
+"""Products with kernel matrices on a GPU, without the matrix: Triton's twin of ``_tiles``.
+
+A program holds a tile of rows and walks over tiles of points: one product on the tensor cores gives
+inner products, norms and profile are applied in registers, a second product adds what the tile
+contributes. Kernel values never reach the device's memory.
+
+Products are as exact as float32 (three TF32 products for each), or in TF32 where torch is told so
+by ``torch.set_float32_matmul_precision("high")``. Kernel values times a V of float64 are multiplied
+and added up in float64, for which a GPU has tensor cores too. All that float32 cannot serve, and
+rows of very many columns, are left to the tiles.
+"""
+
+from __future__ import annotations
+
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+import torch
+import triton
+import triton.language as tl
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+
+__all__ = ["FusedKernel", "lloyd_pass"]
+
+WIDEST = 512  # columns of rows up to which nothing is gained by storing kernel values
+MOST_TARGETS = 256  # columns of V: beyond, tiles are computed too many times
+MOST_CENTRES = 64
+LLOYD: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
+LLOYD_PROGRAMS = 1056  # eight for each of the multiprocessors of an H200
+LLOYD_BYTES = 256 * 1024**2  # at most, for the sums of all programs
+DOUBLE: dict[str, int] = {"ROWS": 64, "POINTS": 64, "num_warps": 4, "num_stages": 2}
+TERMS = 16_384  # added up in float32; sums of such sums are taken in float64
+
+if TYPE_CHECKING:
+    from gramian.kernels.pairings import Form
+
+
+_PAIRINGS = {"squared": 0, "cityblock": 1, "inner": 2}
+_PROFILES = {
+    "exp": 0,
+    "identity": 1,
+    "exp_root": 2,
+    "matern_3_2": 3,
+    "matern_5_2": 4,
+    "power": 5,
+    "reciprocal": 6,
+    "polynomial": 7,
+    "tanh": 8,
+}
+_LOG2_E = log2(2.718281828459045)
+
+
+@triton.jit
+def _profiled(u, shift, PROFILE: tl.constexpr, DEGREE: tl.constexpr):
+    if PROFILE == 0:
+        value = tl.exp2(u)  # its scale has the logarithm of 2 in it
+    elif PROFILE == 1:
+        value = u
+    elif PROFILE == 2:
+        value = tl.exp(-tl.sqrt(u))
+    elif PROFILE == 3:
+        root = tl.sqrt(u)
+        value = (1.0 + root) * tl.exp(-root)
+    elif PROFILE == 4:
+        root = tl.sqrt(u)
+        value = (1.0 + root + u / 3.0) * tl.exp(-root)
+    elif PROFILE == 5:
+        value = tl.exp2(-shift * tl.log2(1.0 + u))
+    elif PROFILE == 6:
+        value = 1.0 / (1.0 + u)
+    elif PROFILE == 7:
+        base = u + shift
+        value = base
+        for _ in tl.static_range(DEGREE - 1):
+            value = value * base
+    else:
+        value = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * (u + shift)))
+    return value
+
+
+@triton.jit
+def _product(
+    X, X_norms, Y, Y_norms, V, out,
+    n, m, d, t, x_row, x_column, y_row, y_column, factor, shift, span,
+    PAIRING: tl.constexpr, PROFILE: tl.constexpr, DEGREE: tl.constexpr, FALLS: tl.constexpr,
+    PRECISION: tl.constexpr, WHOLE: tl.constexpr,
+    ROWS: tl.constexpr, POINTS: tl.constexpr, COLUMNS: tl.constexpr, TARGETS: tl.constexpr,
+):  # fmt: skip
+    """Some rows of K(X, Y) V, from the points of one span."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    targets = tl.program_id(1) * TARGETS + tl.arange(0, TARGETS)
+    columns = tl.arange(0, COLUMNS)
+    first = tl.program_id(2).to(tl.int64) * span
+    last = tl.minimum(first + span, m)
+    is_row = rows < n
+    total = tl.zeros((ROWS, TARGETS), dtype=V.dtype.element_ty)
+    x_at = X + rows[:, None] * x_row
+    if PAIRING == 0:
+        x_norms = tl.load(X_norms + rows, mask=is_row, other=0.0)
+    if WHOLE:
+        held = is_row[:, None] & (columns[None, :] < d)
+        x = tl.load(x_at + columns[None, :] * x_column, mask=held, other=0.0)
+    for start in range(first, last, POINTS):
+        points = start + tl.arange(0, POINTS)
+        is_point = points < last
+        y_at = Y + points[None, :] * y_row
+        if PAIRING == 1:
+            u = tl.zeros((ROWS, POINTS), dtype=tl.float32)
+            for c in range(d):
+                a = tl.load(X + rows * x_row + c * x_column, mask=is_row, other=0.0)
+                b = tl.load(Y + points * y_row + c * y_column, mask=is_point, other=0.0)
+                u += tl.abs(a[:, None] - b[None, :])
+            u = u * factor
+        else:
+            if WHOLE:
+                met = (columns[:, None] < d) & is_point[None, :]
+                y = tl.load(y_at + columns[:, None] * y_column, mask=met, other=0.0)
+                inner = tl.dot(x, y, input_precision=PRECISION)
+            else:
+                inner = tl.zeros((ROWS, POINTS), dtype=tl.float32)
+                for c in range(0, d, COLUMNS):
+                    here = c + columns
+                    part = tl.load(
+                        x_at + here[None, :] * x_column,
+                        mask=is_row[:, None] & (here[None, :] < d),
+                        other=0.0,
+                    )
+                    y = tl.load(
+                        y_at + here[:, None] * y_column,
+                        mask=(here[:, None] < d) & is_point[None, :],
+                        other=0.0,
+                    )
+                    inner = tl.dot(part, y, inner, input_precision=PRECISION)
+            if PAIRING == 0:
+                y_norms = tl.load(Y_norms + points, mask=is_point, other=0.0)
+                u = inner * factor + (x_norms[:, None] + y_norms[None, :])
+                u = tl.minimum(u, 0.0) if FALLS else tl.maximum(u, 0.0)
+            else:
+                u = inner * factor
+        values = _profiled(u, shift, PROFILE, DEGREE)
+        inside = is_point[:, None] & (targets[None, :] < t)
+        v = tl.load(V + points[:, None] * t + targets[None, :], mask=inside, other=0.0)
+        if V.dtype.element_ty == tl.float64:
+            total = tl.dot(values.to(tl.float64), v, total, out_dtype=tl.float64)
+        else:
+            total = tl.dot(values, v, total, input_precision=PRECISION)
+    at = out + (tl.program_id(2).to(tl.int64) * n + rows[:, None]) * t + targets[None, :]
+    tl.store(at, total, mask=is_row[:, None] & (targets[None, :] < t))
+
+
+class FusedKernel:
+    """Products of blocks of rows with kernel values of some points.
+
+    Parameters
+    ----------
+    form : Form
+    points : tensor of shape (m, d), float32
+    tolerance : float
+        How far squared distances may be off, as in the tiles.
+    """
+
+    def __init__(self, form: Form, points: Array, tolerance: float) -> None:
+        self.form = form
+        self.tolerance = tolerance
+        self.shape = tuple(points.shape)
+        self._centre = None
+        if form.pairing == "squared":
+            self._centre = points.double().mean(0).float().double()
+        # The base-2 exponential is the hardware's own.
+        self._scale = form.scale * (_LOG2_E if form.profile == "exp" else 1.0)
+        self._points = self._prepared(points)
+
+    def times(self, x: Array, V: Array) -> Array | None:
+        """K(x, points) V in V's dtype; None where float32 is off by more than the tolerance."""
+        rows = self._prepared(x)
+        if self._rounds_too_much(rows):
+            return None
+        return self._run(rows, self._points, V)
+
+    def transposed_times(self, x: Array, U: Array) -> Array | None:
+        """K(x, points)ᵀ U in float64, or None as above."""
+        rows = self._prepared(x)
+        if self._rounds_too_much(rows):
+            return None
+        return self._run(self._points, rows, U, split=True)
+
+    def _prepared(self, x: Array) -> tuple[Array, Array, int]:
+        """Rows moved to the centre of the points, or laid out by columns; their norms, scaled."""
+        x = x.float()
+        if self._centre is not None:
+            x = x - self._centre.float()
+            return x, x.square().sum(1).mul_(self._scale), x.shape[0]
+        if self.form.pairing == "cityblock":
+            return x.T.contiguous().T, x, x.shape[0]
+        return x.contiguous(), x, x.shape[0]
+
+    def _rounds_too_much(self, rows: tuple[Array, Array, int]) -> bool:
+        if self._centre is None or rows[2] == 0 or self.shape[0] == 0:
+            return False
+        largest = float(rows[1].abs().max() + self._points[1].abs().max())
+        return array_ops.eps("float32") * largest > self.tolerance
+
+    def _run(self, left: Any, right: Any, V: Array, *, split: bool = False) -> Array:
+        (x, x_norms, n), (y, y_norms, m) = left, right
+        double = V.dtype == torch.float64
+        V = V.contiguous() if double else V.float().contiguous()
+        t, d = V.shape[1], self.shape[1]
+        tile = _tile(d, t, self.form.pairing == "cityblock", double)
+        span = TERMS if split else max(m, 1)
+        spans = max(-(-m // span), 1)
+        out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
+        if n and t:
+            grid = (triton.cdiv(n, tile["ROWS"]), triton.cdiv(t, tile["TARGETS"]), spans)
+            _product[grid](
+                x, x_norms, y, y_norms, V, out,
+                n, m, d, t, *x.stride(), *y.stride(),
+                -2.0 * self._scale if self._centre is not None else self._scale,
+                self.form.shift, span,
+                PAIRING=_PAIRINGS[self.form.pairing], PROFILE=_PROFILES[self.form.profile],
+                DEGREE=self.form.degree, FALLS=self._scale < 0, PRECISION=_precision(), **tile,
+            )  # fmt: skip
+        return out.sum(0, dtype=torch.float64) if split else out[0]
+
+
+def _precision() -> str:
+    """Three products for each one where torch multiplies in full float32, else one."""
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
+def _tile(d: int, t: int, by_columns: bool, double: bool) -> dict[str, Any]:
+    """The sizes of tiles, as measured on an H200; a tile of narrow rows is held whole."""
+    targets = max(16, min(triton.next_power_of_2(t), 32 if double else 128))
+    columns = max(16, min(triton.next_power_of_2(d), 64))
+    tile = {"COLUMNS": columns, "TARGETS": targets, "WHOLE": not by_columns and d <= 64}
+    if double:
+        return {**tile, **DOUBLE}
+    if targets > 64:
+        return {**tile, "ROWS": 128, "POINTS": 64, "num_warps": 8, "num_stages": 2}
+    if d > 64 and _precision() == "tf32":
+        tile["COLUMNS"] = 32
+        return {**tile, "ROWS": 128, "POINTS": 64, "num_warps": 8, "num_stages": 3}
+    if d > 64:
+        return {**tile, "ROWS": 128, "POINTS": 128, "num_warps": 8, "num_stages": 2}
+    return {**tile, "ROWS": 128, "POINTS": 32, "num_warps": 4, "num_stages": 3}
+
+
+@triton.jit
+def _lloyd(
+    Z, C, C_rest, offset, weights, labels, sums, masses, counts, n, r, k, stretch, scale,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
+):  # fmt: skip
+    """A stretch of rows to their nearest centres, tile by tile.
+
+    Of a tile in which rows moved, these are read again, which are in cache still, and what the sums
+    gain by them is added to the program's own: in float64, and in the same order every time. Rows
+    in half precision are multiplied with both halves of C, and a tile's are added in float32.
+    """
+    program = tl.program_id(0).to(tl.int64)
+    first = program * stretch
+    last = tl.minimum(first + stretch, n)
+    own = sums + program * k * r
+    centres = tl.arange(0, CENTRES)
+    columns = tl.arange(0, COLUMNS)
+    is_centre = centres < k
+    lengths = tl.load(offset + centres, mask=is_centre, other=float("inf"))
+    mass = tl.zeros((CENTRES,), dtype=tl.float64)
+    count = tl.zeros((), dtype=tl.int32)
+    for start in range(first, last, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        is_row = rows < last
+        total = tl.zeros((ROWS, CENTRES), dtype=tl.float32)
+        for c in range(0, r, COLUMNS):
+            here = c + columns
+            z = tl.load(
+                Z + rows[:, None] * r + here[None, :],
+                mask=is_row[:, None] & (here[None, :] < r),
+                other=0.0,
+            )
+            at = here[:, None] * k + centres[None, :]
+            inside = (here[:, None] < r) & is_centre[None, :]
+            right = tl.load(C + at, mask=inside, other=0.0)
+            if Z.dtype.element_ty == tl.float16:
+                total = tl.dot(z, right, total)
+                total = tl.dot(z, tl.load(C_rest + at, mask=inside, other=0.0), total)
+            else:
+                total = tl.dot(z, right, total, input_precision=PRECISION)
+        new = tl.argmin(total * scale + lengths[None, :], axis=1)
+        old = tl.load(labels + rows, mask=is_row, other=0).to(tl.int32)
+        weight = tl.load(weights + rows, mask=is_row, other=0.0)
+        arrives = tl.where(new[:, None] == centres[None, :], weight[:, None], 0.0)
+        mass += tl.sum(arrives, axis=0)
+        moved = is_row & (new != old)
+        here_moved = tl.sum(moved.to(tl.int32), axis=0)
+        if here_moved > 0:
+            count += here_moved
+            tl.store(labels + rows, new.to(tl.int64), mask=moved)
+            leaves = tl.where(old[:, None] == centres[None, :], weight[:, None], 0.0)
+            change = tl.trans(tl.where(moved[:, None], arrives - leaves, 0.0))
+            for c in range(0, r, COLUMNS):
+                here = c + columns
+                z = tl.load(
+                    Z + rows[:, None] * r + here[None, :],
+                    mask=moved[:, None] & (here[None, :] < r),
+                    other=0.0,
+                )
+                if Z.dtype.element_ty == tl.float16:
+                    single = change.to(tl.float32)
+                    gain = tl.dot(single, z.to(tl.float32), input_precision=PRECISION)
+                    gain = gain.to(tl.float64)
+                else:
+                    gain = tl.dot(change, z.to(tl.float64), out_dtype=tl.float64)
+                at = own + centres[:, None] * r + here[None, :]
+                inside = is_centre[:, None] & (here[None, :] < r)
+                tl.store(at, tl.load(at, mask=inside, other=0.0) + gain, mask=inside)
+    tl.store(masses + program * k + centres, mass, mask=is_centre)
+    tl.store(counts + program, count)
+
+
+def lloyd_pass(
+    z: Array, C: Array, offset: Array, weights: Array, labels: Array
+) -> tuple[Array, Array, Array]:
+    """Each row to the column of zᵀC + offset that is least: ``labels`` are brought up to date.
+
+    Returns what the sums of the rows of each label gained by this, of shape (k, columns), the sum
+    of weights for each label, and how many rows changed theirs; all on the device. A label of -1 is
+    that of no sum. One pass over z, in float32 or half precision, that stores nothing of the rows'
+    number.
+    """
+    (n, r), k = z.shape, C.shape[1]
+    most = max(LLOYD_BYTES // (8 * k * max(r, 1)), 1)
+    stretch = triton.cdiv(triton.cdiv(n, min(LLOYD_PROGRAMS, most)), LLOYD["ROWS"]) * LLOYD["ROWS"]
+    programs = triton.cdiv(n, max(stretch, 1))
+    sums = torch.zeros((programs, k, r), dtype=torch.float64, device=z.device)
+    masses = torch.zeros((programs, k), dtype=torch.float64, device=z.device)
+    counts = torch.zeros(programs, dtype=torch.int32, device=z.device)
+    C, scale = C.contiguous(), 1.0
+    rest = C
+    columns = LLOYD["COLUMNS"]
+    if z.dtype == torch.float16:
+        columns = 2 * columns
+        scale = max(float(C.abs().max()), 1e-30) / 1024
+        C, exact = (C / scale).half(), C / scale
+        rest = (exact - C.float()).half()
+    if n:
+        _lloyd[(programs,)](
+            z, C, rest, offset, weights, labels, sums, masses, counts, n, r, k, stretch, scale,
+            PRECISION="tf32x3", CENTRES=max(16, triton.next_power_of_2(k)),
+            **{**LLOYD, "COLUMNS": columns},
+        )  # fmt: skip
+    return sums.sum(0), masses.sum(0), counts.sum()[None]

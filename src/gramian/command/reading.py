@@ -1,0 +1,108 @@
+"""The table that DATA stands for, and its rows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gramian.backend.wording import counted
+from gramian.command.errors import UsageError
+from gramian.command.screen import Screen
+from gramian.rows import Rows
+from gramian.tables import Preparation, Table, open_table
+from gramian.tables.sources import ENDINGS
+
+STDIN = "-"
+
+
+@contextmanager
+def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
+    """The table, while it is worked on; standard input lies in a file meanwhile."""
+    options: dict[str, Any] = {"format": args.format, "header": args.header, "like": like}
+    if args.data != STDIN:
+        yield open_table(args.data, **options)
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("There is no data on standard input: pipe some, or give a file.")
+    with tempfile.NamedTemporaryFile(prefix="gramian-") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        if file.tell() == 0:
+            raise UsageError("Standard input is empty.")
+        try:
+            table = open_table(file.name, **options)
+            table.said = "standard input"
+            yield table
+        except (ValueError, OSError) as error:  # which know the file only
+            said = str(error).replace(f"The file {file.name!r}", "Standard input")
+            raise UsageError(said.replace(repr(file.name), "standard input")) from error
+
+
+def stem(data: str) -> str:
+    """What results of this data are called after."""
+    if data == STDIN:
+        return "stdin"
+    if not Path(data).exists():  # a data set, or its test part
+        return Path(data).name.replace(":", "-")
+    name = Path(data).name or Path(data).resolve().name
+    ending = next((e for e in ENDINGS if name.lower().endswith(e) and len(name) > len(e)), "")
+    return name[: len(name) - len(ending)]
+
+
+class Training(NamedTuple):
+    """What is to be learned from."""
+
+    table: Table
+    preparation: Preparation
+    rows: Rows
+
+
+@contextmanager
+def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
+    """DATA, opened, prepared as the options say, and shown."""
+    with on_cluster(args) as spread, opened(args) as table:
+        preparation = prepared(table, args, target)
+        raw = spread(preparation.raw(table))
+        preparation.learn_scale(raw)
+        show(screen, table, preparation)
+        yield Training(table, preparation, preparation.rows(raw))
+
+
+@contextmanager
+def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
+    """What makes rows those of a cluster, where one is to be used; they are not changed else."""
+    address = getattr(args, "scheduler", None)
+    if address is None:
+        yield lambda rows: rows
+        return
+    if args.data == STDIN:
+        raise UsageError("--scheduler: workers cannot read standard input; give a file.")
+    if args.scale == "minmax":
+        raise UsageError("--scheduler does not go with --scale minmax; use --scale standard.")
+    from gramian.rows.dask.rows import connected, spread_rows
+
+    device = None if args.device == "cpu" else args.device
+    with connected(address):
+        yield lambda rows: spread_rows(rows, device=device)
+
+
+def prepared(table: Table, args: Namespace, target: str | None = None) -> Preparation:
+    return Preparation(
+        table, target=target, exclude=args.exclude, one_hot=args.one_hot, scale=args.scale
+    )
+
+
+def show(screen: Screen, table: Table, preparation: Preparation) -> None:
+    used = len(preparation.columns)
+    left_out = [name for name in table.names if name not in preparation.names]
+    said = f"{counted(table.n_rows, 'row', ',')}, {counted(used, 'column', ',')} of {table.said}"
+    if left_out:
+        named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
+        said += f" (without {', '.join(named)})"
+    screen.line("data", said)

@@ -1,0 +1,1 @@
+"""What approximations and learners share as scikit-learn estimators."""

@@ -1,0 +1,207 @@
+"""How two rows meet: scaled squared distance, L1 distance, chi-squared distance, inner product.
+
+A pairing takes some points and a scale and gives a function of a block of rows, which fills one
+tile with ``scale * pairing(x_i, point_j)``. A kernel is a pairing and a profile applied to the tile
+in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gramian.backend import array_ops, numba_loops
+from gramian.backend.array_ops import Array
+from gramian.rows import even_spans
+
+FILLED = 1 << 18  # entries of sparse rows that are dense at a time
+
+Tile = Callable[..., Array]  # tile(x, out=None) -> out
+Pairing = Callable[[Array, float, float], Tile]
+
+
+class Form(NamedTuple):
+    """A kernel as the programs of a GPU know it: a profile of a scaled pairing, by their names."""
+
+    pairing: str
+    scale: float
+    profile: str
+    shift: float = 0.0  # added to the pairing by some profiles, the exponent of others
+    degree: int = 1
+
+
+def fused_pairing(pairing: Pairing) -> str | None:
+    """What the programs of a GPU call a pairing."""
+    names: dict[Pairing, str] = {
+        squared_euclidean: "squared",
+        cityblock: "cityblock",
+        inner: "inner",
+    }
+    return names.get(pairing)
+
+
+def tile_memory(x: Array, points: Array, out: Array | None) -> Array:
+    """The memory for a tile: ``out`` where it is given, else new."""
+    if out is not None:
+        return out
+    xp = array_ops.namespace(x)
+    single = x.dtype == xp.float32 and points.dtype == xp.float32
+    dtype = xp.float32 if single else xp.float64
+    return array_ops.empty((x.shape[0], points.shape[0]), x, dtype)
+
+
+def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * ||x - y||², through one matrix product of [x, ||x||², 1] with [-2y, 1, ||y||²].
+
+    Both sides are moved to the centre of the points first, where less is lost to cancellation. A
+    float32 tile whose norms say that the result would be off by more than the tolerance is computed
+    in float64.
+    """
+    if array_ops.issparse(points):
+        return _sparse_squared_euclidean(points, scale)
+    xp = array_ops.namespace(points)
+    d, y = points.shape[1], array_ops.astype(points, xp.float64)
+    own_norms = array_ops.row_norms(y)
+    # Both sides must move by the very same vector: one that the points' own dtype can hold.
+    centre = array_ops.astype(array_ops.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
+    y = y - centre
+    norms = array_ops.row_norms(y)[:, None]
+    largest = float(xp.max(norms))
+    # On a GPU products are far faster where rows begin at multiples of 32 bytes.
+    spare = -(points.shape[1] + 2) % 8 if array_ops.runs_own_threads(points) else 0
+    zeros = [xp.zeros_like(norms)] * spare
+    columns = xp.concat((-2 * y, xp.ones_like(norms), norms, *zeros), axis=1)
+    right = array_ops.contiguous(xp.matrix_transpose(scale * columns))
+    right_as_points = array_ops.astype(right, points.dtype)
+    bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
+
+    def sparse_tile(x: Array, out: Array) -> Array:
+        # Moving x would fill it: what that changes in the products is taken off them.
+        x = array_ops.astype(x, xp.float64)
+        squared = array_ops.matmul(x, right[:d, :])
+        squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
+        squared += scale * own_norms
+        out[...] = squared
+        return out
+
+    def left(x: Array, dtype: object) -> Array:
+        rows = x.shape[0]
+        moved = array_ops.empty((rows, d + 2 + spare), x, dtype)
+        array_ops.subtract(x, array_ops.astype(centre, dtype), out=moved[:, :d])
+        moved[:, d] = array_ops.row_norms(moved[:, :d])
+        moved[:, d + 1] = 1
+        if spare:
+            moved[:, d + 2 :] = 0
+        return moved
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        if array_ops.issparse(x):
+            return array_ops.clip(sparse_tile(x, out), **bounds)
+        moved = left(x, out.dtype)
+        size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
+        if out.dtype == xp.float64:
+            array_ops.matmul(moved, right, out)
+        elif array_ops.eps(out.dtype) * size <= tolerance:
+            array_ops.matmul(moved, right_as_points, out)
+        else:
+            out[...] = array_ops.astype(left(x, xp.float64) @ right, out.dtype)
+        return array_ops.clip(out, **bounds)
+
+    return tile
+
+
+def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
+    """The same for sparse points, in float64: moving them would fill them."""
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        y, x = points.astype("float64"), x.astype("float64")
+        squared = array_ops.matmul(x, -2 * y.T)
+        squared += array_ops.row_norms(x)[:, None]
+        squared += array_ops.row_norms(y)
+        out[...] = scale * array_ops.clip(squared, low=0.0)
+        return out
+
+    return tile
+
+
+def cityblock(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * ||x - y||₁."""
+
+    columns: Array | None = None
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        nonlocal columns
+        out = tile_memory(x, points, out)
+        if array_ops.issparse(x) and not array_ops.issparse(points):
+            # Few rows at a time as dense ones: most entries of the differences are not 0 anyway.
+            for start, stop in even_spans(0, x.shape[0], max(1, FILLED // x.shape[1])):
+                tile(x[start:stop].toarray(), out[start:stop])
+            return out
+        loop = numba_loops.cityblock(x, points, out)
+        if loop is None:
+            array_ops.cityblock(x, points, out)
+            out *= scale
+            return out
+        if columns is None:
+            columns = array_ops.contiguous(_as_dtype_of(points, out).T)
+        loop(_as_dtype_of(x, out), columns, out.dtype.type(scale), out)
+        return out
+
+    return tile
+
+
+def chi_squared(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * Σ (x - y)² / (x + y) over the columns; 0/0 counts as 0. Rows must not be negative."""
+    _check_not_negative(points)
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        _check_not_negative(x)
+        out = tile_memory(x, points, out)
+        out[...] = 0
+        tiny = 1e-37  # below any sum of two numbers that counts, and no zero to divide by
+        for j in range(x.shape[1]):
+            u, v = x[:, j, None], points[None, :, j]
+            term = u - v
+            term *= term
+            term /= array_ops.clip(u + v, low=tiny)
+            out += term
+        out *= scale
+        return out
+
+    return tile
+
+
+def _check_not_negative(x: Array) -> None:
+    if float(array_ops.namespace(x).min(x)) < 0:
+        raise ValueError(
+            "The chi-squared kernels need rows without negative numbers (counts or histograms); "
+            "got negative ones. Shift or scale the columns, e.g. with MinMaxScaler, or use another "
+            "kernel."
+        )
+
+
+def inner(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * xᵀy."""
+    right = (
+        (points * scale).T
+        if array_ops.issparse(points)
+        else array_ops.contiguous(array_ops.namespace(points).matrix_transpose(points * scale))
+    )
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        return array_ops.matmul(_as_dtype_of(x, out), _as_dtype_of(right, out), out)
+
+    return tile
+
+
+def _as_dtype_of(x: Array, out: Array) -> Array:
+    return array_ops.astype(x, out.dtype)
+
+
+def cosine(points: Array, scale: float, tolerance: float) -> Tile:
+    """scale * xᵀy / (||x|| ||y||); a row of zeros has cosine 0 with every row."""
+    tile = inner(array_ops.unit_rows(points), scale, tolerance)
+    return lambda x, out=None: tile(array_ops.unit_rows(x), out)

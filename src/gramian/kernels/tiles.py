@@ -1,0 +1,274 @@
+"""Kernel matrices tile by tile: the whole of one, and its product with a matrix.
+
+A tile is a block of rows against at most ``tile_columns`` points. It is made by one matrix product
+and finished in place while it is in cache. Of a symmetric matrix each tile off the diagonal serves
+both of its places, and the diagonal is exact, never the result of a difference.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import one_blas_thread
+from gramian.rows import ArrayRows, Rows, even_spans
+
+if TYPE_CHECKING:
+    from gramian.backend.triton_programs import FusedKernel
+    from gramian.kernels.base import Kernel
+
+TILE_COLUMNS = 1024
+DEVICE_COLUMNS = 16_384  # a GPU would idle in smaller tiles
+
+
+def tile_columns(reference: Array) -> int:
+    """The points of a tile, at most, for rows that are computed with where the reference is."""
+    return DEVICE_COLUMNS if array_ops.is_on_gpu(reference) else TILE_COLUMNS
+
+
+def common_dtype(rows: Rows, columns: Rows) -> Any:
+    """float32 where both sides are, else float64."""
+    xp = rows.xp
+    return xp.float32 if rows.dtype == xp.float32 == columns.dtype else xp.float64
+
+
+@one_blas_thread()
+def dense(
+    kernel: Kernel,
+    rows: Rows,
+    columns: Rows | None = None,
+    out: Array | None = None,
+    own: tuple[np.ndarray, Array] | None = None,
+) -> Array:
+    """The matrix of the kernel between rows and columns, by default between the rows themselves.
+
+    It is written into ``out`` where that is given. Where the columns are some of the rows, ``own``
+    are their numbers, and the entries where each meets itself, which are exact.
+    """
+    symmetric = columns is None
+    rows = rows.here() if symmetric else rows
+    points = kernel.points(rows) if columns is None else columns
+    shape = rows.shape[0], points.shape[0]
+    dtype = common_dtype(rows, points)
+    if out is None:
+        rows.check_room(
+            shape[0] * shape[1] * array_ops.itemsize(dtype),
+            f"a kernel matrix of shape {shape}",
+            "Use Gram(kernel, X), which works without storing it",
+        )
+    else:
+        _check_target(out, shape, dtype, rows)
+    tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
+
+    def fill(x: Array, numbers: Any, out: Array) -> Array:
+        last = numbers[-1] if symmetric else shape[1]
+        for (start, stop), tile in tiles:
+            if start <= last:  # what lies right of the diagonal is mirrored from below it
+                target = out[:, start:stop]
+                result = tile(x, target)
+                if result is not target:
+                    target[...] = result
+        if own is not None:
+            met = np.flatnonzero((own[0] >= numbers.start) & (own[0] < numbers.stop))
+            if len(met):
+                exact = array_ops.like(array_ops.take_rows(own[1], met), out, out.dtype)
+                array_ops.put(out, own[0][met] - numbers.start, met, exact)
+        return out
+
+    out = rows.map(
+        fill,
+        range(shape[0]),
+        width=shape[1],
+        dtype=dtype,
+        row_bytes=min(shape[1], tile_columns(rows.example())) * array_ops.itemsize(dtype),
+        into=out,
+        serial=kernel.serial,
+        label="kernel matrix",
+    )
+    if symmetric:
+        array_ops.mirror_lower(array_ops.set_diagonal(out, kernel.diagonal(rows)))
+    return out
+
+
+def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) -> None:
+    expected = array_ops.empty((0,), rows.example(), dtype)
+    if (
+        type(out) is not type(expected)
+        or tuple(out.shape) != shape
+        or out.dtype != dtype
+        or not array_ops.same_device(out, expected)
+    ):
+        got = f"{getattr(out, 'dtype', type(out).__name__)} of shape {np.shape(out)}"
+        raise ValueError(f"out must be an array of {dtype} and shape {shape} like X; got {got}.")
+
+
+@one_blas_thread()
+def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
+    """K(rows, columns) @ V in float64, without K."""
+    dtype = common_dtype(rows, columns)
+    fused = fused_kernel(kernel, columns, V.shape[1]) if dtype == rows.dtype else None
+    if fused is not None:
+        return _fused_product(fused, kernel, rows, columns, V)
+    return _tiled_product(kernel, rows, columns, V)
+
+
+def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel | None:
+    """Products with the kernel's values by programs of a GPU, where there are such."""
+    example = points.example()
+    if (
+        points.are_objects
+        or example.dtype != points.xp.float32
+        or not array_ops.runs_triton(example)
+    ):
+        return None
+    form = kernel.fused_form()
+    if form is None:
+        return None
+    from gramian.backend import triton_programs  # imports torch and triton
+
+    if points.shape[1] >= triton_programs.WIDEST or targets > triton_programs.MOST_TARGETS:
+        return None
+    return triton_programs.FusedKernel(form, points.collect(), getattr(kernel, "tolerance", 0.0))
+
+
+def _fused_product(
+    fused: FusedKernel, kernel: Kernel, rows: Rows, columns: Rows, V: Array
+) -> Array:
+    single = array_ops.astype(V, columns.dtype)
+
+    def part(x: Array, out: Array) -> Array:
+        values = fused.times(x, single)
+        if values is None:  # these rows need float64
+            return _tiled_product(kernel, ArrayRows(x), columns, V)
+        return values
+
+    row_bytes = 2 * columns.shape[1] * 4 + V.shape[1] * 8
+    return rows.map(
+        part,
+        width=V.shape[1],
+        dtype=rows.xp.float64,
+        row_bytes=row_bytes,
+        label="kernel product",
+    )
+
+
+def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
+    dtype = common_dtype(rows, columns)
+    out: Any = None
+    for group in _column_groups(columns):
+        tiles = [(span, kernel.against(columns.take(range(*span)))) for span in group]
+
+        def part(x: Array, out: Array, tiles: list[Any] = tiles) -> Array:
+            out[...] = 0
+            for (start, stop), tile in tiles:
+                values = tile(x, scratch(x.shape[0], stop - start, V, dtype))
+                out += values @ array_ops.astype(V[start:stop, :], dtype)
+            return out
+
+        partial = rows.map(
+            part,
+            width=V.shape[1],
+            dtype=rows.xp.float64,
+            row_bytes=(min(columns.shape[0], tile_columns(V)) + 2 * V.shape[1])
+            * array_ops.itemsize(dtype),
+            serial=kernel.serial,
+            label="kernel product",
+        )
+        out = partial if out is None else out + partial
+    return out
+
+
+@one_blas_thread()
+def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> Array:
+    """K(rows, rows) @ V in float64, without K; each tile is used for both of its places."""
+    if kernel.is_matrix:
+        return _stored_product(rows, V)
+    xp = rows.xp
+    points = kernel.points(rows)
+    fused = fused_kernel(kernel, points, V.shape[1])
+    if fused is not None:  # computing all values takes less than storing half of them
+        return _fused_product(fused, kernel, rows, points, V)
+    V = array_ops.astype(V, rows.dtype)
+    out = xp.zeros_like(V, dtype=xp.float64)
+    for start, stop in column_spans(points):
+        tile = kernel.against(points.take(range(start, stop)))
+        own = V[start:stop, :]
+
+        def both(
+            x: Array, numbers: range, v: Array, diagonal: Array, out: Array,
+            start: int = start, stop: int = stop, tile: Any = tile, own: Array = own,
+        ) -> Array:  # fmt: skip
+            values = tile(x, scratch(x.shape[0], own.shape[0], own, rows.dtype))
+            inside = min(stop, numbers.stop) - numbers.start  # rows in the square on the diagonal
+            if inside > 0:
+                where = np.arange(inside)
+                array_ops.put(values, where, where + numbers.start - start, diagonal[:inside])
+                v = array_ops.copy(v)
+                v[:inside, :] = 0  # the square is whole already
+            out += values @ own
+            return xp.matrix_transpose(xp.matrix_transpose(v) @ values)
+
+        out[start:stop, :] += rows.sum(
+            both,
+            range(rows.shape[0]),
+            V,
+            diagonal,
+            out,
+            start=start,
+            row_bytes=(stop - start + 4 * V.shape[1]) * array_ops.itemsize(rows.dtype),
+            serial=kernel.serial,
+            label="kernel product",
+        )
+    return out
+
+
+def _stored_product(K: Rows, V: Array) -> Array:
+    """K @ V in float64, of a matrix that is there: it is read from memory once, and not copied."""
+    V = array_ops.contiguous(array_ops.astype(V, K.dtype))
+    spans = even_spans(0, K.shape[1], tile_columns(V))
+
+    def part(x: Array, out: Array) -> Array:
+        if array_ops.issparse(x):
+            return array_ops.matmul(x, V)
+        out[...] = 0
+        for start, stop in spans:
+            out += array_ops.matmul(x[:, start:stop], V[start:stop, :])
+        return out
+
+    width = V.shape[1]
+    size = 2 * width * array_ops.itemsize(K.dtype)
+    return K.map(part, width=width, dtype=K.xp.float64, row_bytes=size, label="kernel product")
+
+
+_own = threading.local()
+
+
+def scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
+    """Memory for one tile, used again by the same thread: fresh pages cost as much as the tile."""
+    buffer: Any = getattr(_own, "buffer", None)
+    fits = (
+        buffer is not None
+        and type(buffer) is type(reference)
+        and buffer.dtype == dtype
+        and buffer.shape[0] >= rows * columns
+        and array_ops.same_device(buffer, reference)
+    )
+    if not fits:
+        buffer = _own.buffer = array_ops.empty((rows * columns,), reference, dtype)
+    return array_ops.namespace(reference).reshape(buffer[: rows * columns], (rows, columns))
+
+
+def column_spans(columns: Rows) -> list[tuple[int, int]]:
+    return even_spans(0, columns.shape[0], tile_columns(columns.example()))
+
+
+def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
+    """Spans of columns in groups, such that what is prepared for one group fits the budget."""
+    spans = column_spans(columns)
+    prepared = tile_columns(columns.example()) * (columns.shape[1] + 2) * 2 * 8
+    size = max(1, config.memory_budget() // 4 // prepared)
+    return [spans[i : i + size] for i in range(0, len(spans), size)]

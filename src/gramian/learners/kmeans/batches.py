@@ -1,0 +1,72 @@
+"""Mini-batches: centres as running means of the rows that came to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.progress import progress
+from gramian.learners.kmeans.lloyd import Run, centre_of, fill_empty, one_pass
+from gramian.matrices.factors import Factors
+
+PATIENCE = 10  # batches
+SMOOTHING = 0.1  # the share of the latest batch in the smoothed objective
+
+
+def update(
+    centres: Array, counts: Array, factors: Factors, weights: Array
+) -> tuple[Array, Array, Run]:
+    """Move each centre to the mean of its rows so far and those that are nearest to it now.
+
+    (Sculley, 2010, whose steps one by one come to the same.) A centre to which no row came yet
+    moves to the row of the batch that is farthest from all. Returns the centres, the mass of the
+    rows that each is the mean of, and the pass over the batch that was made before they moved.
+    """
+    run = one_pass(factors, weights, centres)
+    total = counts + run.masses
+    means = centre_of(counts[:, None] * centres + run.sums, total)
+    return fill_empty(means, total, centres, factors)[0], total, run
+
+
+def on_batches(
+    part: Callable[[np.ndarray], Factors],
+    weights: Array,
+    centres: Array,
+    counts: Array,
+    rng: np.random.Generator,
+    *,
+    batch_size: int,
+    max_iter: int,
+    tol: float,
+) -> tuple[Array, list[float]]:
+    """Updates by batches of random rows until the smoothed objective no longer falls.
+
+    ``part(numbers)`` gives the factors of some rows; ``max_iter`` is that of passes over as many
+    rows as there are. Returns the centres, and the objective as each batch estimates it.
+    """
+    xp, n = array_ops.namespace(weights), weights.shape[0]
+    total = float(xp.sum(weights))
+    history: list[float] = []
+    smoothed = best = np.inf
+    waited, steps = 0, ceil(max_iter * n / batch_size)
+    with progress("mini-batches", steps) as step:
+        for _ in range(steps):
+            numbers = np.sort(rng.integers(n, size=batch_size))
+            w = array_ops.take_rows(weights, numbers)
+            mass = float(array_ops.namespace(w).sum(w))
+            if mass > 0:
+                batch = part(numbers).persist()
+                centres, counts, run = update(centres, counts, batch, batch.align(w))
+                now = run.inertia * total / mass
+                smoothed = now if not history else smoothed + SMOOTHING * (now - smoothed)
+                history.append(now)
+                waited = 0 if smoothed < (1.0 - tol) * best else waited + 1
+                best = min(best, smoothed)
+            step()
+            if waited >= PATIENCE:
+                break
+    return centres, history

@@ -1,0 +1,159 @@
+"""What learners share whose clusters are centres in the kernel's space."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.approximations import Approximation, ApproximationWarning, Nystroem
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.kernels import Kernel
+from gramian.learners.base import KernelLearner, NewRows, Training, as_weights
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, Rows
+
+
+class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelLearner):
+    """Base of the learners whose clusters are centres; a fit ends with ``_place``."""
+
+    _learned: Array  # what kernel values or features of new rows are multiplied with
+    _norms: Array  # of the centres, squared
+
+    def _place(self, learned: Array, norms: Array, centres: Array | None) -> None:
+        """Keep the centres, by their coordinates in the features and by kernel values."""
+        self._learned, self._norms = learned, norms
+        self._n_features_out = int(norms.shape[0])
+        for name in ("centres_", "centre_coefficients_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if centres is None:
+            self.centre_coefficients_ = learned
+            return
+        self.centres_ = centres
+        if isinstance(self.approximation_, Nystroem):
+            self.centre_coefficients_ = self.approximation_.on_landmarks(centres)
+
+    def _place_at(self, centres: Array, factors: Factors) -> None:
+        """The same from coordinates alone; ``factors`` are any of the approximation in use."""
+        xp = array_ops.namespace(centres)
+        turned = xp.matrix_transpose(centres)
+        learned = factors.core_matmul(turned)
+        self._place(learned, xp.sum(turned * learned, axis=0), centres)
+
+    def _training(self, *arguments: Any) -> Training:
+        """As of any learner, with weights of 1 where none are given."""
+        training = super()._training(*arguments)
+        return training._replace(weights=_full(training.weights, training.rows))
+
+    def _first_batch(
+        self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
+    ) -> tuple[Factors, Rows, Array]:
+        """The first rows of a stream, from which all is learned that later ones do not change."""
+
+        with warnings.catch_warnings():
+            if not isinstance(self.kernel, Approximation):  # landmarks that nobody asked for
+                warnings.simplefilter("ignore", ApproximationWarning)
+            factors, rows, weights, _ = self._training(X, rng, sample_weight, y, of_a_stream)
+        assert isinstance(factors, Factors)
+        return factors.persist(self._room(self._beside(factors)), partly=True), rows, weights
+
+    def _next_batch(self, X: Any, sample_weight: Any) -> tuple[Factors, Rows, Array]:
+        """Later rows of the stream, in the features that the first gave."""
+        assert self.approximation_ is not None
+        rows = self._read(X, reset=False)
+        factors = self.approximation_.factor_rows(rows)
+        factors = factors.persist(self._room(self._beside(factors)), partly=True)
+        return factors, rows, _full(as_weights(sample_weight, rows), rows)
+
+    @abstractmethod
+    def _beside(self, factors: Factors) -> Amounts:
+        """What passes over factors take beside these."""
+
+    def _settled_labels(self, labels: Array, rows: Rows) -> Array:
+        return rows.settled(array_ops.astype(labels, array_ops.namespace(labels).int32))
+
+    def predict(self, X: Any) -> Array:
+        """The nearest centre of each row of X."""
+        check_is_fitted(self, "_learned")
+        if isinstance(self.approximation_, Nystroem):  # needs no features of the rows
+            rows = self._read(X, reset=False)
+            landmarks = ArrayRows(self.approximation_.landmarks_.points)
+            product = Gram(self.kernel_, rows, landmarks).matmul(self.centre_coefficients_)
+            squared = array_ops.beside(self._norms, product) - 2.0 * product
+        else:
+            new, squared = self._distances_less_diagonal(X)
+            rows = new.rows
+        xp = array_ops.namespace(squared)
+        return rows.answer(array_ops.astype(xp.argmin(squared, axis=1), xp.int32))
+
+    def transform(self, X: Any) -> Array:
+        """The distance, in the kernel's space, from each row of X to each centre."""
+        new, squared = self._squared_distances(X)
+        return new.rows.answer(array_ops.astype(array_ops.inplace("sqrt", squared), new.dtype))
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit, then the distance of each training row to each centre."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the sum of squared distances of the rows of X to their nearest centre."""
+        new, squared = self._squared_distances(X)
+        xp = array_ops.namespace(squared)
+        nearest = xp.min(squared, axis=1)
+        weights = as_weights(sample_weight, new.rows)
+        return -float(xp.sum(nearest if weights is None else nearest * weights))
+
+    def risk(self, X: Any) -> float:
+        """The mean squared distance of the rows of X to their nearest centre: W(C, μ).
+
+        Distances are those of the kernel itself: with an approximation, what it leaves out of
+        k(x, x) counts too. One that is unbiased, such as KernelJL, leaves nothing out: its own
+        distances are taken, since they are closer than a difference of large estimates.
+        """
+        squared = self._squared_distances(X, exactly=True)[1]
+        xp = array_ops.namespace(squared)
+        return float(xp.mean(xp.min(squared, axis=1)))
+
+    def _distances_less_diagonal(self, X: Any) -> tuple[NewRows, Array]:
+        """Squared distances of new rows to each centre, less k(x, x)."""
+        check_is_fitted(self, "_learned")
+        new = self._new_rows(X, self._learned)
+        return new, array_ops.beside(self._norms, new.product) - 2.0 * new.product
+
+    def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
+        new, squared = self._distances_less_diagonal(X)
+        if new.factors is None or (exactly and not self._is_unbiased()):
+            own = self.kernel_.diagonal(new.rows)
+            own = array_ops.astype(own, array_ops.namespace(own).float64)
+        else:
+            own = new.factors.diagonal()
+        return new, array_ops.clip(squared + own[:, None], low=0.0)
+
+    def _is_unbiased(self) -> bool:
+        return self.approximation_ is not None and self.approximation_.unbiased
+
+
+def of_a_stream(kernel: Kernel, n: int) -> Approximation:
+    """What stands for a bare kernel where more rows will come than the n that are there."""
+    # The square root of a batch would be too few for all that follows it.
+    return Nystroem(kernel, min(n, max(100, int(np.ceil(n**0.5)))))
+
+
+def _full(weights: Array | None, rows: Rows) -> Array:
+    return rows.constant(1.0) if weights is None else weights
+
+
+def with_weight(weights: Array) -> np.ndarray | None:
+    """The numbers of the rows that count; None where all do."""
+    if array_ops.constant_of(weights):
+        return None
+    if bool(array_ops.namespace(weights).all(weights > 0)):
+        return None
+    return np.flatnonzero(array_ops.to_numpy(weights))

@@ -1,0 +1,173 @@
+"""Moments of features: all that principal components need to know of the rows, also of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import few_blas_threads, one_blas_thread
+from gramian.backend.wording import counted
+from gramian.matrices.block_core import BlockCore
+from gramian.matrices.factors import Factors
+from gramian.rows import Rows
+
+SIGN_ROWS = 1000  # the first rows, whose scores decide the signs of components
+ROUNDED = 10  # times eps: how far features of equal rows may differ, relative to their size
+SHIFT_ROWS = 100  # of a part, whose mean stands for that of all
+
+
+class Components(NamedTuple):
+    """Principal components: a new row's scores are its features, or kernel values, times
+    ``projection``, less ``offset``."""
+
+    values: np.ndarray  # eigenvalues of the centred matrix, falling; 0 where rounding hides them
+    projection: Array
+    offset: Array
+    total: float  # the trace of the centred matrix
+
+    def leading(self, k: int) -> Components:
+        return self._replace(
+            values=self.values[:k], projection=self.projection[:, :k], offset=self.offset[:k]
+        )
+
+
+class Moments(NamedTuple):
+    """Counts, means and centred squares of features, part by part, in float64 on the host."""
+
+    counts: list[int]
+    means: list[np.ndarray]
+    scatters: list[np.ndarray]  # Σ (z - mean)(z - mean)ᵀ
+    first: list[np.ndarray]  # features of the first rows
+    trace: float | None  # Σ k(x, x); None where K̃ speaks for itself
+
+    @classmethod
+    @one_blas_thread()
+    def over(cls, factors: Factors, trace: float | None, before: Moments | None = None) -> Moments:
+        """Of these rows, in one pass; ``before`` are those of rows that came earlier.
+
+        What the mean should be is taken off the features: of squares about a far point, little
+        would be left when the mean's own is taken off later.
+        """
+        xp, n = factors.xp, factors.shape[0]
+        known = 0 if before is None else sum(map(len, before.first))
+        few = factors.take(np.arange(min(n, SIGN_ROWS - known)))
+        counts = factors.part_sizes
+        # Where other processes hold the rows, the first of them speak for their parts.
+        known_by = factors.take(np.arange(min(n, SIGN_ROWS))) if factors.spread else factors
+        shifts = [
+            before.means[i] if before is not None and before.counts[i] else _guessed_mean(Z)
+            for i, Z in enumerate(known_by.parts)
+        ]
+        by_start = {c.start: s for c, s in zip(factors.part_columns, shifts, strict=True)}
+
+        def prepare(columns: slice) -> Callable[[Array], tuple[Array, Array]]:
+            shift = by_start[columns.start]
+
+            def part(z: Array) -> tuple[Array, Array]:
+                z = z - array_ops.like(shift, z, z.dtype)
+                turned = xp.matrix_transpose(z)
+                return turned @ z, xp.sum(z, axis=0, dtype=xp.float64)
+
+            return part
+
+        spare = array_ops.itemsize(factors.dtype) * factors.rank
+        means, scatters = [], []
+        for count, shift, sums in zip(
+            counts, shifts, factors.sum(prepare, row_bytes=spare), strict=True
+        ):
+            squares, total = map(_host, sums)
+            apart = total / max(count, 1)
+            # The shift as it was taken off, in the features' own dtype.
+            means.append(_host(array_ops.like(shift, sums[0], factors.dtype)) + apart)
+            scatters.append(squares - count * np.outer(apart, apart))
+        return cls(counts, means, scatters, [_host(Z.collect()) for Z in few.parts], trace)
+
+    def plus(self, other: Moments) -> Moments:
+        """With further rows (Chan, Golub and LeVeque, 1983): nothing large is subtracted."""
+        counts, means, scatters = [], [], []
+        for a, b, mean, other_mean, scatter, other_scatter in zip(
+            self.counts,
+            other.counts,
+            self.means,
+            other.means,
+            self.scatters,
+            other.scatters,
+            strict=True,
+        ):
+            n, apart = max(a + b, 1), other_mean - mean
+            counts.append(a + b)
+            means.append(mean + (b / n) * apart)
+            scatters.append(scatter + other_scatter + (a * b / n) * np.outer(apart, apart))
+        first = [np.concatenate(pair) for pair in zip(self.first, other.first, strict=True)]
+        known = self.trace is not None and other.trace is not None
+        trace = self.trace + other.trace if known else None  # type: ignore[operator]
+        return Moments(counts, means, scatters, first, trace)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return sum(self.counts)
+
+    def components(self, core: BlockCore | None, k: int, dtype: Any = np.float64) -> Components:
+        """The k leading ones of K̃ = Z S Zᵀ, centred, of features of this dtype."""
+        r = sum(map(len, self.means))
+        config.check_fits(
+            3 * 8 * r**2,
+            f"the decomposition of a matrix of {counted(r, 'feature')}",
+            "Use fewer of them",
+        )
+        mean, scatter = self._pooled()
+        S = None if core is None else core.dense()
+        with few_blas_threads(r):
+            values, P = linalg.spectrum(scatter, S, k)
+        total = float(np.trace(scatter) if S is None else np.vdot(scatter, S))
+        of_mean = self.n * float(mean @ (mean if S is None else S @ mean))
+        rounding = (ROUNDED * array_ops.eps(dtype)) ** 2 * abs(total + of_mean)  # of each feature
+        values = np.where(values > max(linalg.cutoff(values, r), rounding), values, 0.0)
+        P = np.where(values > 0, P, 0.0)  # a direction in which no row has a score gives none
+        if self.trace is not None:
+            # The kernel's own diagonal; the mean's part is small, and what K̃ says of it close.
+            total = max(self.trace - of_mean, total)
+        P = P * self._signs(P, mean @ P)
+        return Components(values, P, mean @ P, total)
+
+    def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean over all rows and their scatter about it: within the parts and between them."""
+        n = max(self.n, 1)
+        shares = np.array(self.counts) / n
+        mean = np.concatenate([w * m for w, m in zip(shares, self.means, strict=True)])
+        scatter = scipy.linalg.block_diag(*self.scatters)
+        if len(self.means) > 1:
+            apart = scipy.linalg.block_diag(*self.means) - mean
+            scatter += apart.T @ (np.array(self.counts)[:, None] * apart)
+        return mean, scatter
+
+    def _signs(self, P: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """Such that of the first rows' scores the one largest in size is positive."""
+        edges = [0, *accumulate(map(len, self.means))]
+        own = zip(self.first, pairwise(edges), strict=True)
+        scores = np.concatenate([z @ P[start:stop] - offset for z, (start, stop) in own])
+        return signs(scores)
+
+
+def signs(vectors: Array) -> Array:
+    """For each column, the sign of its entry largest in size."""
+    xp = array_ops.namespace(vectors)
+    largest = xp.argmax(xp.abs(vectors), axis=0)
+    found = xp.sign(xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :])
+    return xp.where(found == 0, xp.ones_like(found), found)
+
+
+def _guessed_mean(Z: Rows) -> np.ndarray:
+    some = _host(Z.take(np.arange(min(Z.shape[0], SHIFT_ROWS))))
+    return some.sum(axis=0) / max(len(some), 1)
+
+
+def _host(z: Array) -> np.ndarray:
+    return np.asarray(array_ops.to_numpy(z), np.float64)

@@ -1,0 +1,5 @@
+"""Kernel ridge regression and classification."""
+
+from gramian.learners.ridge.kernel_ridge import KernelRidge, KernelRidgeClassifier
+
+__all__ = ["KernelRidge", "KernelRidgeClassifier"]

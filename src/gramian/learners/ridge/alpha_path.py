@@ -1,0 +1,176 @@
+"""A path of alphas from one decomposition, with the error of leaving out one row at a time.
+
+With T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½, weighted fitted values are T c for each alpha,
+and the leverage of row i is h_i = Σ_j ± T_ij² / (λ_j + alpha). A fit without row i, with all its
+weight, misses it by (y_i - f_i) / (1 - h_i). Generalised cross-validation takes the mean of h in
+place of each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.ridge.factored import Decomposition, Sums, indefinite
+from gramian.learners.ridge.systems import System, weighted_matrix
+from gramian.matrices.block_core import BlockCore
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows
+
+STEPS = 41  # of the grid where none is given
+LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
+
+
+class Rule(NamedTuple):
+    """How alpha is chosen: by which error, among which values, and whether one serves all."""
+
+    error: str  # "loo" or "gcv"
+    grid: np.ndarray | None
+    shared: bool
+
+    def alphas(self, values: np.ndarray, dtype: Any) -> np.ndarray:
+        """The grid, falling from the largest eigenvalue to what can be told from 0."""
+        if self.grid is not None:
+            return self.grid
+        least = max(LEAST, 10 * array_ops.eps(dtype))
+        return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
+
+    def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """For each target the alpha of the least error."""
+        if self.shared:
+            errors = np.repeat(errors.mean(axis=1, keepdims=True), errors.shape[1], axis=1)
+        best = errors.argmin(axis=0)
+        if not np.isfinite(errors.min(axis=0)).all():
+            indefinite("negative eigenvalues larger than each alpha")
+        return alphas[best]
+
+
+class AlphaPath(NamedTuple):
+    """The alphas that were tried, and the error of each."""
+
+    alphas: np.ndarray
+    errors: np.ndarray  # of shape (n_alphas, n_targets), or (n_alphas,) for a single target
+
+
+class Chosen(NamedTuple):
+    """What a path ends with."""
+
+    coefficients: Array
+    alphas: np.ndarray
+    path: AlphaPath
+
+
+def exact_path(rule: Rule, system: System) -> Chosen:
+    """By the eigenvectors of the exact matrix."""
+    gram: Gram = system.matrix
+    if not gram.fits():
+        raise ValueError(
+            f"alpha={rule.error!r} decomposes the matrix, and that of {gram.shape[0]} rows is too "
+            "large to be kept. Use an approximation, such as kernel=Nystroem(kernel, 1000), or "
+            "give alpha as a number."
+        )
+    K, B = weighted_matrix(system), system.weighted(system.Y)
+    xp = gram.rows.xp
+    if array_ops.is_foreign(K):
+        values, V = xp.linalg.eigh(K)
+    else:
+        values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    turned = xp.matrix_transpose(V) @ B
+    roots = xp.sqrt(xp.abs(values))
+    host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
+    spectrum = Decomposition(host[0], np.empty(0), host[1])
+    sums = Sums.without_features(system.Y, system.weights)
+    alphas = rule.alphas(spectrum.values, gram.dtype)
+    if rule.error == "gcv":
+        errors = gcv_errors(spectrum, sums, alphas)
+    else:
+        rows = Factors(ArrayRows(V * roots))
+        errors = loo_errors(rows, None, spectrum, B, None, sums.weight, alphas)
+    chosen = rule.choose(alphas, errors)
+    dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
+    return Chosen(system.weighted(dual), chosen, AlphaPath(alphas, errors))
+
+
+def factored_path(
+    rule: Rule, sums: Sums, core: BlockCore | None, dtype: Any, system: System | None = None,
+    *, precise: bool = False,
+) -> Chosen:  # fmt: skip
+    """By the decomposition of ZᵀWZ; the system, with its rows, is needed for "loo" alone."""
+    spectrum = Decomposition.of(sums, core)
+    alphas = rule.alphas(spectrum.values, dtype)
+    if rule.error == "gcv":
+        errors = gcv_errors(spectrum, sums, alphas)
+    else:
+        assert system is not None
+        rows, P = system.matrix.unprojected()
+        turn = system.local(spectrum.P)
+        turn = turn if P is None else P @ turn
+        B = system.weighted(system.Y)
+        errors = loo_errors(
+            rows, turn, spectrum, B, system.root, sums.weight, alphas, precise=precise
+        )
+    chosen = rule.choose(alphas, errors)
+    return Chosen(spectrum.solve(chosen), chosen, AlphaPath(alphas, errors))
+
+
+def gcv_errors(spectrum: Decomposition, sums: Sums, alphas: np.ndarray) -> np.ndarray:
+    """Generalised cross-validation, of shape (n_alphas, n_targets), from sums alone."""
+    errors = np.full((len(alphas), len(sums.squares)), np.inf)
+    values, signs = spectrum.values, spectrum.signs
+    for i in np.flatnonzero(values.min() + alphas > 0):
+        shifted = values + alphas[i]
+        explained = (signs * (shifted + alphas[i]) / shifted**2) @ spectrum.right**2
+        free = 1.0 - (values / shifted).sum() / sums.rows
+        errors[i] = np.maximum(sums.squares - explained, 0.0) / sums.weight / free**2
+    return errors
+
+
+def loo_errors(
+    rows: Factors, turn: Array | None, spectrum: Decomposition, B: Array, root: Array | None,
+    weight: float, alphas: np.ndarray, *, precise: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """Mean squared errors of leaving out one row, of shape (n_alphas, n_targets), in one pass.
+
+    T of a block is its rows times ``turn``, times the ``root`` of their weights; B are the weighted
+    targets.
+    """
+    xp, n_targets = rows.xp, B.shape[1]
+    errors = np.full((len(alphas), n_targets), np.inf)
+    usable = np.flatnonzero(spectrum.values.min() + alphas > 0)
+    inverse = spectrum.signs[:, None] / (spectrum.values[:, None] + alphas[usable])
+    if not len(usable):
+        return errors
+    dtype = xp.float64 if precise else rows.dtype
+    least = array_ops.eps(dtype)
+    fitted = inverse[:, :, None] * spectrum.right[:, None, :]
+    onto_values = array_ops.like(fitted.reshape(len(fitted), -1), rows.example(), dtype)
+    onto_leverage = array_ops.like(inverse, rows.example(), dtype)
+    count = len(usable)
+    turn = None if turn is None else array_ops.astype(turn, dtype)
+
+    def prepare(columns: slice) -> Any:
+        own = turn if turn is None else turn[columns, :]
+
+        def part(c: Array, b: Array, *w: Array) -> Array:
+            T = array_ops.astype(c, dtype)
+            T = T if own is None else T @ own
+            T = T * array_ops.astype(w[0], dtype) if w else T
+            values = array_ops.astype(T @ onto_values, xp.float64)
+            free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)
+            free = xp.where(free > least, free, xp.full_like(free, least))
+            missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
+            return xp.sum((missed / free[:, :, None]) ** 2, axis=0)
+
+        return part
+
+    aligned = [rows.arrange(a) for a in (B, root) if a is not None]
+    spare = 8 * (2 * len(inverse) + 3 * len(usable) * (n_targets + 1))
+    parts = rows.sum(prepare, *aligned, row_bytes=spare, label="leaving out rows")
+    total = sum(np.asarray(array_ops.to_numpy(part)) for part in parts)
+    errors[usable] = total / weight
+    return errors

@@ -1,0 +1,245 @@
+"""Ridge on the features Z of many rows without ZᵀZ: conjugate gradients over blocks of rows.
+
+After FALKON (Rudi, Carratino and Rosasco, 2017): the preconditioner is ZᵀZ of a sample of rows.
+Where Z = C P with kernel values C, a product with Z takes C (P v), and only C is kept or computed:
+to multiply each row with P would cost as much as ZᵀZ itself. All is in float64, C in its own dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import one_blas_thread
+from gramian.learners.ridge.factored import Sums, mean_square
+from gramian.learners.ridge.systems import Solution, System, Watch
+from gramian.matrices.factors import Factors
+from gramian.rows import ArrayRows, FeatureRows
+
+# Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
+KERNEL_VALUE = 200  # or another feature that is computed
+PASS = 40  # of one iteration over one entry of C, which is read from memory
+PASS_TARGET = 4  # and for each target
+DOUBLE = 2  # float64 by float32
+
+
+def streams(factors: Factors) -> bool:
+    """Whether the factors are features alone, of one part."""
+    return factors.single is not None and factors.core is None
+
+
+def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
+    """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor.
+
+    ``room`` is what C may take in memory.
+    """
+    if not streams(factors):
+        return False
+    n, r, projected = factors.shape[0], factors.rank, factors.values()
+    C = projected or factors
+    m = C.rank
+    project = 0 if projected is None else 2 * m * r
+    factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
+    make = KERNEL_VALUE * m if isinstance(C.single, FeatureRows) else 0
+    row = make + factor * (project + r * r)  # of normal equations
+    times, iterations = _preconditioning(factors)
+    kept = C.keepable(room, partly=True)  # other rows of C are computed anew in each pass
+    made = make * (n + (n - kept) * iterations)
+    passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
+    return times * r * row + made + passes < n * row
+
+
+def _preconditioning(factors: Factors) -> tuple[float, float]:
+    """The rows of the preconditioner, as a multiple of r, and the iterations to be expected.
+
+    More rows save iterations, as 1 / times^0.7 or so, until they cost as much as these; on a GPU
+    iterations cost little.
+    """
+    n, r = factors.shape[0], factors.rank
+    most = 2.0 if array_ops.is_on_gpu(factors.example()) else 40.0
+    times = min(max(sqrt(n / r), 4.0), most, n / r)
+    return times, 120 / times**0.7
+
+
+def streamed_iteration(system: System, room: int, *, precise: bool) -> Solution:
+    """θ of (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C; products in float64 with ``precise``.
+
+    C of as many rows is kept as ``room`` has bytes for.
+    """
+    alphas = system.alphas
+    precondition = _preconditioner(system, precise)
+    with one_blas_thread():
+        products = _Products(system, room, precise)
+        right, *held = products.with_targets(system.Y)
+        watch = Watch(None)
+        if held:
+            held_out = _HeldOut(system, held[0])
+            watch = Watch(held_out.error)
+
+        def apply(V: np.ndarray) -> np.ndarray:
+            image, *other = products.with_features(V)
+            if other:
+                held_out.look_at(other[0])
+            return image + alphas * V
+
+        tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # no finer than products are
+        theta, _, left = linalg.conjugate_gradients(
+            apply, right, precondition, tol=tol, max_iter=system.max_iter, watch=watch
+        )
+    solution = watch.solution(theta, left, tol)
+    return solution._replace(coefficients=system.local(solution.coefficients))
+
+
+class _Values:
+    """A block of C: kernel values."""
+
+    def __init__(self, c: Array) -> None:
+        self.c = c
+
+    def times(self, U: Array) -> Array:
+        return self.c @ U
+
+    def transposed_times(self, W: Array) -> Array:
+        return array_ops.namespace(self.c).matrix_transpose(self.c) @ W
+
+
+class _FusedValues:
+    """The same, known by its rows x alone: a GPU multiplies with values that it does not store.
+
+    They are made after all, some rows at a time, where they need float64; and multiplied in the
+    dtype of the other side, as the GPU does.
+    """
+
+    def __init__(self, source: FeatureRows, x: Array) -> None:
+        self.source, self.x = source, x
+
+    def times(self, U: Array) -> Array:
+        product = self.source.fused.times(self.x, U)
+        if product is not None:
+            return product
+
+        def part(c: Array, out: Array) -> Array:
+            return array_ops.matmul(array_ops.astype(c, U.dtype), U, out)
+
+        made, columns = self._made(), U.shape[1]
+        return made.map(part, width=columns, dtype=U.dtype, row_bytes=self._spare + 8 * columns)
+
+    def transposed_times(self, W: Array) -> Array:
+        product = self.source.fused.transposed_times(self.x, W)
+        if product is not None:
+            return product
+        xp = self.source.xp
+
+        def part(c: Array, w: Array) -> Array:
+            return xp.matrix_transpose(array_ops.astype(c, w.dtype)) @ w
+
+        return self._made().sum(part, W, row_bytes=self._spare)
+
+    def _made(self) -> FeatureRows:
+        return self.source.on(ArrayRows(self.x))
+
+    @property
+    def _spare(self) -> int:
+        """For each row: values in float64, and those of a tile while it is made."""
+        return 2 * 8 * self.source.shape[1]
+
+
+class _Products:
+    """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
+
+    def __init__(self, system: System, room: int, precise: bool) -> None:
+        factors: Factors = system.matrix
+        rows, self._P = factors.unprojected()
+        self.dtype = factors.xp.float64 if precise else factors.dtype
+        source: Any = rows.parts[0]
+        self._fused = None if getattr(source, "fused", None) is None else source
+        self._C = rows if self._fused is not None else rows.persist(room, partly=True)
+        given = (system.weights, system.held_out)
+        self._weights = [self._C.arrange(w)[:, None] for w in given if w is not None]
+
+    def with_targets(self, Y: Array) -> list[np.ndarray]:
+        return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
+
+    def with_features(self, V: np.ndarray) -> list[np.ndarray]:
+        U = array_ops.like(V, self._C.example(), self._C.xp.float64)
+        U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
+        return self._sum(lambda values: values.times(U), U.shape[1])
+
+    def _sum(
+        self, function: Callable[..., Array], columns: int, *targets: Array
+    ) -> list[np.ndarray]:
+        xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
+
+        def part(values: Any, *aligned: Array) -> Array:
+            product = array_ops.astype(function(values, *aligned[:count]), dtype)
+            weighted = [product * array_ops.astype(w, dtype) for w in aligned[count:]]
+            return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
+
+        result = 8 * self._C.rank * columns * max(len(self._weights), 1)
+        total = self._walk(part, result, *targets, *self._weights)
+        total = total if P is None else xp.matrix_transpose(P) @ total
+        return np.split(array_ops.to_numpy(total), max(len(self._weights), 1), axis=1)
+
+    def _walk(self, part: Callable[..., Array], result_bytes: int, *aligned: Array) -> Array:
+        source, dtype = self._fused, self.dtype
+        if source is not None:
+            return source.rows.sum(
+                lambda x, *a: part(_FusedValues(source, x), *a),
+                *aligned,
+                result_bytes=result_bytes,
+                label="ridge",
+            )
+
+        def dense(c: Array, *a: Array) -> Array:
+            return part(_Values(array_ops.astype(c, dtype)), *a)
+
+        spare = 0 if dtype == self._C.dtype else 8 * self._C.rank  # C in float64
+        (total,) = self._C.sum(
+            lambda _: dense, *aligned, row_bytes=spare, result_bytes=result_bytes
+        )
+        return total
+
+
+class _HeldOut:
+    """The error on rows held out, from ZᵀWZ of them times each direction of the iteration."""
+
+    def __init__(self, system: System, right: np.ndarray) -> None:
+        self._sums = Sums.without_features(system.Y, system.held_out)._replace(right=right)
+        self._image: Any = None
+        self._total = np.zeros_like(right)
+
+    def look_at(self, image: np.ndarray) -> None:
+        self._image = image
+
+    def error(self, theta: np.ndarray, length: np.ndarray) -> float:
+        self._total = self._total + length * self._image
+        return mean_square(self._sums, theta, self._total)
+
+
+def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.ndarray]:
+    """(ZᵀWZ + alpha I)⁻¹ with ZᵀWZ estimated from a sample of rows, and from the landmarks."""
+    factors: Factors = system.matrix
+    n, r = factors.shape[0], factors.rank
+    size = min(ceil(_preconditioning(factors)[0] * r), n)
+    mass = float(n)
+    if system.weights is None:
+        numbers = system.rng.choice(n, size, replace=False)
+    else:  # heavy rows matter more: drawn by their weights, all count alike
+        weights = np.asarray(array_ops.to_numpy(factors.arrange(system.weights)))
+        mass = float(weights.sum())
+        numbers = system.rng.choice(n, size, p=weights / mass)
+    assert factors.single is not None
+    sample = Factors(factors.single.choose(np.sort(numbers)))
+    inner = array_ops.astype(sample.inner_products(precise=precise)[0][0], factors.xp.float64)
+    inner *= mass / size
+    P = factors.unprojected()[1]
+    if P is not None:
+        # Some landmarks are far from all other rows, and the only ones with certain features. With
+        # P Pᵀ = W⁺ the features of the landmarks have the inner products (PᵀP)⁻¹.
+        inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
+    return linalg.shifted_solver(inner, system.alphas)

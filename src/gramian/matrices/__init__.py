@@ -1,0 +1,1 @@
+"""Kernel matrices that are never stored whole: exact (Gram) or in factors (Factors)."""

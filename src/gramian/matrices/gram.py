@@ -1,0 +1,195 @@
+"""Gram: the exact kernel matrix as an oracle, never stored unless asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
+from gramian.kernels import Kernel, Precomputed, as_kernel, tiles
+from gramian.rows import ArrayRows, Rows
+
+__all__ = ["Gram"]
+
+# K is kept only while it is small: beyond this its entries are computed anew in each pass.
+KEPT_BYTES = 256 * 1024**2
+
+
+class Gram:
+    """The matrix K of a kernel on rows, seen through its diagonal, columns, blocks and products.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        A kernel whose parameters are numbers, or was fitted.
+    rows : array-like or Rows
+    columns : array-like or Rows, optional
+        The points of the other side. By default the rows themselves: K is then symmetric. For a
+        precomputed kernel, what ``kernel.points`` gave for the training rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        float32 where rows and columns are, else float64.
+    evaluations : int
+        How many kernel values were asked for so far.
+
+    Examples
+    --------
+    >>> from gramian import Gram, RBF
+    >>> gram = Gram(RBF(1.0), [[0.0], [1.0], [2.0]])
+    >>> gram.columns([0]).round(2)
+    array([[1.  ],
+           [0.37],
+           [0.02]])
+    >>> gram.trace(), gram.evaluations
+    (3.0, 6)
+    """
+
+    def __init__(self, kernel: Any, rows: Any, columns: Any = None) -> None:
+        self.kernel: Kernel = as_kernel(kernel)
+        self.rows: Rows = self.kernel.read(rows)
+        self.symmetric = columns is None
+        self.points = (
+            self.kernel.points(self.rows)
+            if columns is None
+            else self.kernel.read(columns, name="columns", objects=self.rows.are_objects)
+        )
+        given, own = self.rows.shape[1], self.points.shape[1]
+        if not self.kernel.is_matrix and given != own:
+            raise ValueError(
+                f"The rows and the columns of a kernel matrix stand for rows of the same kind; got "
+                f"{counted(given, 'number')} in each of the former and {own} in each of the latter."
+            )
+        self.shape = (self.rows.shape[0], self.points.shape[0])
+        self.dtype = tiles.common_dtype(self.rows, self.points)
+        self.evaluations = 0
+
+    def __repr__(self) -> str:
+        return f"Gram({self.kernel!r}, shape={self.shape})"
+
+    @property
+    def nbytes(self) -> int:
+        """What the whole matrix would take."""
+        return self.shape[0] * self.shape[1] * array_ops.itemsize(self.dtype)
+
+    def diag(self) -> Array:
+        """The diagonal of K: k(x, x) for each row."""
+        self._needs_symmetry("diag")
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        self.evaluations += self.shape[0]
+        return array_ops.settled(self.kernel.diagonal(self.rows))
+
+    @cached_property
+    def _here(self) -> Gram:
+        """This matrix of rows with themselves, in this process."""
+        return Gram(self.kernel, self.rows.here()) if self.rows.spread else self
+
+    def trace(self) -> float:
+        """The sum of the diagonal."""
+        diagonal = self.diag()
+        xp = array_ops.namespace(diagonal)
+        return float(xp.sum(array_ops.astype(diagonal, xp.float64)))
+
+    def columns(self, indices: Any) -> Array:
+        """These columns of K, as an array of shape (rows, len(indices))."""
+        indices = self._checked(indices, axis=1)
+        self.evaluations += self.shape[0] * len(indices)
+        points = ArrayRows(self.points.take(indices))
+        own = None
+        if self.symmetric:
+            own = indices, array_ops.take_rows(self.diag(), indices)
+        return tiles.dense(self.kernel, self.rows, points, own=own)
+
+    def block(self, i: Any, j: Any) -> Array:
+        """K[i, j] for lists of row and of column numbers."""
+        i, j = self._checked(i, axis=0), self._checked(j, axis=1)
+        self.evaluations += len(i) * len(j)
+        points = self.points.take(j)
+        same = self.points is self.rows and np.array_equal(i, j)
+        rows = points if same else self.rows.take(i)
+        block = tiles.dense(self.kernel, ArrayRows(rows), ArrayRows(points))
+        if self.symmetric:
+            row, column = np.nonzero(i[:, None] == j[None, :])
+            if len(row):
+                own = array_ops.like(array_ops.take_rows(self.diag(), i[row]), block, block.dtype)
+                array_ops.put(block, row, column, own)
+        return block
+
+    def matmul(self, V: Array) -> Array:
+        """K @ V, tile by tile, without storing K."""
+        V = array_ops.like(V, self._example())
+        if V.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"K has {counted(self.shape[1], 'column')}, so V needs as many rows; got shape "
+                f"{tuple(V.shape)}."
+            )
+        if V.ndim == 1:
+            return self.matmul(V[:, None])[:, 0]
+        if self.symmetric and self.rows.spread:
+            return self._here.matmul(V)
+        xp = self.rows.xp
+        dtype = xp.float32 if V.dtype == xp.float32 == self.dtype else xp.float64
+        self.evaluations += self.shape[0] * self.shape[1]
+        if self.symmetric:
+            out = tiles.symmetric_product(self.kernel, self.rows, self.diag(), V)
+        else:
+            out = tiles.product(self.kernel, self.rows, self.points, V)
+        return array_ops.astype(out, dtype)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the whole matrix is in memory."""
+        return isinstance(self.kernel, Precomputed) and type(self.rows) is ArrayRows
+
+    def matmul_of(self, numbers: np.ndarray, V: Array) -> Array:
+        """K[:, numbers] @ V in float64, of a symmetric matrix that is kept."""
+        assert self.symmetric and self.is_kept
+        xp = self.rows.xp
+        columns = xp.matrix_transpose(array_ops.dense(self.rows.take(numbers)))
+        return array_ops.astype(columns @ array_ops.astype(V, self.dtype), xp.float64)
+
+    def dense(self) -> Array:
+        """The whole matrix; an error if it exceeds the memory budget."""
+        if self.symmetric and self.rows.spread:
+            return self._here.dense()
+        self.evaluations += self.shape[0] * self.shape[1]
+        return tiles.dense(self.kernel, self.rows, None if self.symmetric else self.points)
+
+    def fits(self) -> bool:
+        """Whether the whole matrix, in float64, is small enough to be kept."""
+        size = 8 * self.shape[0] * self.shape[1]
+        return size <= min(KEPT_BYTES, config.memory_budget() // 4)
+
+    def persist(self) -> Gram:
+        """This matrix, stored where it is small enough; products with it are then cheap."""
+        if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):
+            return self
+        return Gram(Precomputed(), ArrayRows(self.dense()))
+
+    def _example(self) -> Array:
+        """An array of the library, device and dtype of K."""
+        return self.points.example()
+
+    def _needs_symmetry(self, what: str) -> None:
+        if not self.symmetric:
+            raise ValueError(f"{what} needs K of the rows with themselves; this one is {self!r}.")
+
+    def _checked(self, indices: Any, axis: int) -> np.ndarray:
+        indices = np.atleast_1d(np.asarray(array_ops.to_numpy(indices)))
+        if indices.dtype.kind not in "iu" or indices.ndim != 1:
+            raise TypeError(f"Expected a list of row numbers; got {indices!r}.")
+        size = self.shape[axis]
+        if len(indices) and (indices.min() < 0 or indices.max() >= size):
+            raise IndexError(
+                f"Row numbers must be from 0 to {size - 1}; got {indices.min()} to {indices.max()}."
+            )
+        return indices

@@ -1,0 +1,312 @@
+"""Objects of the package as plain values and arrays, and back.
+
+One walk over an object's state serves every class: numbers, texts, lists and dictionaries become
+JSON, arrays go to a store, and objects of gramian's own classes are their name and their
+attributes. Nothing else is taken, and nothing that is read back can run code: a name stands only
+for a class of this package.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from math import isfinite
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import gramian
+from gramian.backend import array_ops, config
+from gramian.backend.wording import counted
+from gramian.rows import ArrayRows, Rows
+
+# The classes of these modules make up models. Files of rows are not among them: a model that is
+# read must not name files to be opened.
+MODULES = (
+    "kernels", "samplers", "approximations", "learners", "matrices",
+    "tables.preparation", "tables.model",
+)  # fmt: skip
+
+GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+ARRAYS = "biufcUSMm"  # the kinds of numbers and texts that an NPY file holds without pickle
+
+Node = Any  # what JSON holds
+
+
+@cache
+def classes() -> dict[str, type]:
+    """The classes that a model may be made of, by name."""
+    found: dict[str, type] = {}
+    for module in _modules():
+        for cls in vars(module).values():
+            if not isinstance(cls, type) or cls.__module__ != module.__name__:
+                continue
+            if issubclass(cls, BaseException):
+                continue
+            assert cls.__name__ not in found, f"two classes are called {cls.__name__}"
+            found[cls.__name__] = cls
+    return found
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name in MODULES:
+        module = import_module(f"{gramian.__name__}.{name}")
+        yield module
+        for inside in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+            yield import_module(inside.name)
+
+
+class Encoder:
+    """Makes nodes of JSON from an object; ``store`` takes an array and gives its number.
+
+    An object or array that is met again is not stored again.
+    """
+
+    def __init__(self, store: Callable[[np.ndarray], int]) -> None:
+        self._store = store
+        # By identity, with what keeps it alive: the numbers of those that are complete.
+        self._seen: dict[int, tuple[int | None, Any]] = {}
+        self._count = 0
+        self._path: list[str] = []
+
+    def encode(self, value: Any) -> Node:
+        if isinstance(value, np.generic):
+            return {"scalar": self._array(np.asarray(value))}
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return self._items(value)
+        if isinstance(value, tuple) and type(value) is tuple:
+            return {"tuple": self._items(value)}
+        if isinstance(value, dict):
+            return {"dict": [self._items(pair) for pair in value.items()]}
+        if isinstance(value, slice):
+            return {"slice": self._items((value.start, value.stop, value.step))}
+        if isinstance(value, np.random.Generator | np.random.RandomState):
+            return self._generator(value)
+        if isinstance(value, Rows):
+            return self._once(value, self._rows)
+        if scipy.sparse.issparse(value):
+            return self._once(value, self._sparse)
+        if isinstance(value, ModuleType) and hasattr(value, "__array_api_version__"):
+            return {"namespace": "numpy"}  # as all arrays are when they come back
+        dtype = array_ops.host_dtype(value)
+        if dtype is not None:
+            return {"dtype": dtype.str, "type": isinstance(value, type)}
+        if classes().get(type(value).__name__) is type(value):
+            return self._once(value, self._object)
+        if hasattr(value, "__array__") or array_ops.is_foreign(value):
+            return self._once(value, lambda v: self._array(np.asarray(array_ops.to_numpy(v))))
+        self._refuse(value)
+
+    def _refuse(self, value: Any) -> Any:
+        where = f" at {'.'.join(self._path)}" if self._path else ""
+        if isinstance(value, type) or not callable(value) or hasattr(value, "get_params"):
+            what = f"an object of type {type(value).__name__}"
+            why = "gramian's own classes, numbers, texts and arrays"
+        else:
+            what = f"the Python function {getattr(value, '__name__', repr(value))!r}"
+            why = "numbers, texts and arrays, since a file that holds code could do harm"
+        raise TypeError(
+            f"This model cannot be saved: it has {what}{where}. A model file holds {why}. Use "
+            "pickle if whoever loads the file trusts it."
+        )
+
+    @contextmanager
+    def _at(self, name: str) -> Iterator[None]:
+        self._path.append(name)
+        yield
+        self._path.pop()
+
+    def _items(self, values: Any) -> list[Node]:
+        nodes = []
+        for i, value in enumerate(values):
+            with self._at(str(i)):
+                nodes.append(self.encode(value))
+        return nodes
+
+    def _once(self, value: Any, make: Callable[[Any], Node]) -> Node:
+        if id(value) in self._seen:
+            number = self._seen[id(value)][0]
+            if number is None:
+                raise TypeError(f"This model cannot be saved: {type(value).__name__} has itself.")
+            return {"same": number}
+        self._seen[id(value)] = None, value
+        node = {"once": make(value)}
+        self._seen[id(value)] = self._count, value
+        self._count += 1
+        return node
+
+    def _array(self, value: np.ndarray) -> Node:
+        if value.dtype == object:  # class labels and names of columns, mostly
+            entries = [_plain(entry) for entry in value.ravel().tolist()]
+            return {"objects": self._items(entries), "shape": list(value.shape)}
+        if value.dtype.kind not in ARRAYS:
+            self._refuse(value)
+        return {"array": self._store(value)}
+
+    def _sparse(self, value: Any) -> Node:
+        is_array = isinstance(value, scipy.sparse.sparray)
+        value = value if value.format in ("csr", "csc") else value.tocsr()
+        parts = [self._array(part) for part in (value.data, value.indices, value.indptr)]
+        kind = f"{value.format}_{'array' if is_array else 'matrix'}"
+        return {"sparse": kind, "parts": parts, "shape": [int(size) for size in value.shape]}
+
+    def _generator(self, value: Any) -> Node:
+        old = isinstance(value, np.random.RandomState)
+        bits = value._bit_generator if old else value.bit_generator
+        name = type(bits).__name__
+        if name not in GENERATORS:
+            self._refuse(value)
+        # What children are spawned from, which the older kind has none of.
+        seeds = None if old else bits.seed_seq
+        seeds = seeds if isinstance(seeds, np.random.SeedSequence) else None
+        return {
+            "generator": name,
+            "old": old,
+            "state": self.encode(value.get_state(legacy=False) if old else bits.state),
+            "seeds": None if seeds is None else self.encode(seeds.state),
+        }
+
+    def _rows(self, value: Rows) -> Node:
+        """The numbers themselves, wherever they were: what is loaded is in memory."""
+        data = value.data if type(value) is ArrayRows else _collected(value)
+        return {"rows": self.encode(data), "names": value.names}
+
+    def _object(self, value: Any) -> Node:
+        if isinstance(value, tuple):
+            return {"object": type(value).__name__, "items": self._items(value)}
+        state = {}
+        for name, part in (value.__getstate__() or {}).items():
+            if name == "_device":  # arrays come back on the host
+                continue
+            with self._at(name):
+                state[name] = self.encode(part)
+        return {"object": type(value).__name__, "state": state}
+
+
+def _plain(entry: Any) -> Any:
+    return entry.item() if isinstance(entry, np.generic) else entry
+
+
+def _collected(rows: Rows) -> Any:
+    config.check_fits(
+        rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
+        f"the {counted(rows.shape[0], 'row')} that this model needs in its file",
+        "Fit it with an approximation, which keeps few rows",
+    )
+    return rows.collect()
+
+
+class Decoder:
+    """Makes the object again; ``fetch`` gives the array with a number.
+
+    Whatever is not as an :class:`Encoder` writes it raises an exception, of any type.
+    """
+
+    def __init__(self, fetch: Callable[[int], np.ndarray]) -> None:
+        self._fetch = fetch
+        self._complete: list[Any] = []
+
+    def decode(self, node: Node) -> Any:
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        tag = next(iter(node), "")
+        return self._TAGS[tag](self, **{"value" if k == tag else k: v for k, v in node.items()})
+
+    def _scalar(self, value: Node) -> Any:
+        return self.decode(value)[()]
+
+    def _tuple(self, value: list[Node]) -> Any:
+        return tuple(self.decode(value))
+
+    def _dict(self, value: list[Node]) -> Any:
+        return dict(self.decode(value))
+
+    def _slice(self, value: list[Node]) -> Any:
+        return slice(*self.decode(value))
+
+    def _dtype(self, value: str, type: bool) -> Any:
+        dtype = np.dtype(value)
+        return dtype.type if type else dtype
+
+    def _array(self, value: int) -> Any:
+        return self._fetch(value)
+
+    def _object_array(self, value: list[Node], shape: list[int]) -> Any:
+        entries = self.decode(value)
+        return np.fromiter(entries, dtype=object, count=len(entries)).reshape(shape)
+
+    def _sparse(self, value: str, parts: list[Node], shape: list[int]) -> Any:
+        kinds = ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
+        make = getattr(scipy.sparse, kinds[kinds.index(value)])
+        data, indices, starts = self.decode(parts)
+        matrix = make((data, indices, starts), shape=tuple(shape))
+        matrix.check_format(full_check=True)
+        matrix.indices, matrix.indptr = indices, starts  # SciPy may have made them shorter
+        return matrix
+
+    def _generator(self, value: str, old: bool, state: Node, seeds: Node) -> Any:
+        kind = getattr(np.random, GENERATORS[GENERATORS.index(value)])
+        sequence = None if seeds is None else np.random.SeedSequence(**self.decode(seeds))
+        bits = kind(sequence)
+        if old:
+            random = np.random.RandomState(bits)
+            random.set_state(self.decode(state))
+            return random
+        bits.state = self.decode(state)
+        return np.random.Generator(bits)
+
+    def _rows(self, value: Node, names: list[str] | None) -> Any:
+        rows = ArrayRows(self.decode(value))
+        rows.names = names
+        return rows
+
+    def _once(self, value: Node) -> Any:
+        made = self.decode(value)
+        self._complete.append(made)
+        return made
+
+    def _same(self, value: int) -> Any:
+        return self._complete[value]
+
+    def _object(self, value: str, state: Any = None, items: Any = None) -> Any:
+        if value not in classes():
+            raise ValueError(f"this version of gramian has no class {value!r}")
+        cls: Any = classes()[value]
+        if issubclass(cls, tuple):
+            return cls(*self.decode(items))
+        made = object.__new__(cls)
+        attributes = {name: self.decode(part) for name, part in state.items()}
+        if hasattr(made, "__setstate__"):
+            made.__setstate__(attributes)
+        else:
+            vars(made).update(attributes)
+        return made
+
+    _TAGS: dict[str, Callable[..., Any]] = {  # noqa: RUF012
+        "scalar": _scalar,
+        "float": lambda self, value: float(value),
+        "tuple": _tuple,
+        "dict": _dict,
+        "slice": _slice,
+        "dtype": _dtype,
+        "namespace": lambda self, value: array_ops.numpy_namespace,
+        "array": _array,
+        "objects": _object_array,
+        "sparse": _sparse,
+        "generator": _generator,
+        "rows": _rows,
+        "once": _once,
+        "same": _same,
+        "object": _object,
+    }

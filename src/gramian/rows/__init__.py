@@ -1,0 +1,21 @@
+"""Rows: where the data is, and how it is walked block by block inside the memory budget."""
+
+from gramian.rows.arrays import ArrayRows, HalfRows
+from gramian.rows.base import Rows
+from gramian.rows.features import FeatureRows, for_half, held
+from gramian.rows.joined import JoinedRows
+from gramian.rows.reading import as_rows
+from gramian.rows.walks import BlockRows, even_spans
+
+__all__ = [
+    "ArrayRows",
+    "BlockRows",
+    "FeatureRows",
+    "HalfRows",
+    "JoinedRows",
+    "Rows",
+    "as_rows",
+    "even_spans",
+    "for_half",
+    "held",
+]

@@ -1,0 +1,134 @@
+"""Rows of one array in memory, or mapped from a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array, Namespace
+from gramian.rows.base import Rows
+from gramian.rows.walks import BlockRows
+
+
+class ArrayRows(BlockRows):
+    """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or of the array API standard.
+
+    Parameters
+    ----------
+    data : array of shape (n, d), or of shape (n,) and dtype object
+        It is kept as it is; blocks are converted to float32 or float64 when they are read, so an
+        integer array or a file on disk never becomes a float copy in memory. A 1-D array of objects
+        makes rows of one object each, which blocks hold as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.rows import ArrayRows
+    >>> rows = ArrayRows(np.arange(6).reshape(3, 2))
+    >>> rows.map(lambda block, out: block.sum(axis=1))
+    array([1., 5., 9.])
+    >>> rows.sum(lambda block: block.T @ block)
+    array([[20., 26.],
+           [26., 35.]])
+    """
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.shape = (int(data.shape[0]), 1 if self.are_objects else int(data.shape[1]))
+        self.dtype = array_ops.float_dtype(data)
+
+    @property
+    def are_objects(self) -> bool:
+        return array_ops.is_objects(self.data)
+
+    @property
+    def xp(self) -> Namespace:
+        return array_ops.namespace(self.data)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.data.dtype})"
+
+    def block(self, start: int, stop: int) -> Array:
+        return array_ops.astype(array_ops.span(self.data, start, stop), self.dtype)
+
+    def take(self, indices: Any) -> Array:
+        if isinstance(indices, range) and indices.step == 1:  # needs no copy
+            return self.block(indices.start, indices.stop)
+        taken = array_ops.take_rows(self.data, np.asarray(indices))
+        return array_ops.astype(taken, self.dtype)
+
+    def collect(self) -> Array:
+        return self.block(0, self.shape[0])
+
+    def persist(self) -> ArrayRows:
+        ready = self.data.dtype == self.dtype or self.are_objects
+        if ready and not array_ops.is_on_disk(self.data):
+            return self
+        if self.shape[0] * self.row_bytes > config.memory_budget() // 2:
+            return self
+        return ArrayRows(array_ops.astype(array_ops.copy(self.data), self.dtype))
+
+    def stored(self) -> Rows:
+        return StoredRows(self.data)
+
+    def example(self) -> Array:
+        return array_ops.empty((0,), self.data, self.dtype)
+
+    def choose(self, numbers: np.ndarray) -> Rows:
+        return ChosenRows(self, numbers)
+
+    @property
+    def row_bytes(self) -> int:
+        if array_ops.issparse(self.data):  # a value and its column number for each stored entry
+            return 12 * self.data.nnz // max(int(self.data.shape[0]), 1) + 8
+        return super().row_bytes
+
+
+class HalfRows(ArrayRows):
+    """Features that are kept in half precision, and computed with in another dtype."""
+
+    def __init__(self, data: Array, dtype: Any) -> None:
+        super().__init__(data)
+        self.dtype = dtype
+
+    def persist(self) -> ArrayRows:
+        return self
+
+
+class StoredRows(ArrayRows):
+    """Rows of an array as it is, in one block: for programs that work on them in registers."""
+
+    def __init__(self, data: Array) -> None:
+        super().__init__(data)
+        self.dtype = data.dtype
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        return [(start, self.shape[0])]
+
+
+class ChosenRows(ArrayRows):
+    """Some rows of an array, by their numbers: gathered block by block."""
+
+    def __init__(self, rows: ArrayRows, numbers: np.ndarray) -> None:
+        super().__init__(rows.data)
+        self.dtype = rows.dtype
+        self.rows = rows
+        self.numbers = numbers
+        self.names = rows.names
+        self.shape = (len(numbers), rows.shape[1])
+
+    def block(self, start: int, stop: int) -> Array:
+        return self.rows.take(self.numbers[start:stop])
+
+    def take(self, indices: Any) -> Array:
+        return self.rows.take(self.numbers[np.asarray(indices)])
+
+    def stored(self) -> Rows:
+        return self
+
+    def persist(self) -> ArrayRows:
+        if self.shape[0] * self.row_bytes > config.memory_budget() // 2:
+            return self
+        return ArrayRows(self.collect())

@@ -1,0 +1,115 @@
+"""Functions that are sent to other processes: pickled once, large arrays in them apart."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import array_api_compat
+import cloudpickle
+import numpy as np
+
+from gramian.backend import array_ops, optional
+
+LARGE_BYTES = 100_000  # arrays from here on are sent apart, and only once
+KEPT = 8  # functions that a process keeps unpickled
+
+
+class Large(NamedTuple):
+    """An array that is sent apart, and what tells it from others."""
+
+    array: np.ndarray
+    content: str
+
+
+class Call:
+    """A function as a task gets it: itself in the same process, else as bytes."""
+
+    def __init__(self, function: Callable[..., Any] | None, data: bytes = b"") -> None:
+        self._function = function
+        self._data = data
+
+    def function(self, arrays: list[np.ndarray], device: str | None = None) -> Callable[..., Any]:
+        """The function, with the arrays that were sent apart; tensors on the device."""
+        if self._function is not None:
+            return self._function
+        key = _digest(self._data), device
+        with _lock:
+            if key not in _made:
+                _made[key] = _Unpickler(self._data, arrays, device).load()
+                while len(_made) > KEPT:
+                    _made.popitem(last=False)
+            _made.move_to_end(key)
+            return _made[key]
+
+
+_lock = threading.Lock()
+_made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+
+
+def packed(function: Callable[..., Any], never: tuple[type, ...] = ()) -> tuple[bytes, list[Large]]:
+    """The function as bytes, and the large arrays in it; objects of the types ``never`` are errors.
+
+    The bytes differ where arrays do, also those that are sent apart.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file, never)
+    pickler.dump(function)
+    return file.getvalue(), list(pickler.large.values())
+
+
+class _Pickler(cloudpickle.Pickler):
+    def __init__(self, file: Any, never: tuple[type, ...]) -> None:
+        super().__init__(file)
+        self.never = never
+        self.large: dict[int, Large] = {}  # by identity
+        self._kept: list[Any] = []  # so that no other object takes an identity
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, self.never):
+            raise TypeError(
+                "A function that goes to where rows are refers to all of them, through a "
+                f"{type(obj).__name__}: it may use blocks alone."
+            )
+        is_tensor = array_api_compat.is_torch_array(obj)
+        if not is_tensor and type(obj) is not np.ndarray:
+            return None
+        array = array_ops.to_numpy(obj) if is_tensor else obj
+        if array.dtype == object or array.nbytes < LARGE_BYTES:
+            return ("tensor", array) if is_tensor else None
+        if id(obj) not in self.large:
+            self._kept.append(obj)
+            self.large[id(obj)] = Large(array, _content(array))
+        place = list(self.large).index(id(obj))
+        return "large tensor" if is_tensor else "large array", place, self.large[id(obj)].content
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, arrays: list[np.ndarray], device: str | None) -> None:
+        super().__init__(io.BytesIO(data))
+        self._arrays = arrays
+        self._device = device
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, what, *_ = pid
+        array = self._arrays[what] if kind.startswith("large") else what
+        if not kind.endswith("tensor"):
+            return array
+        with optional.needed("torch", "Receiving tensors on a dask worker"):
+            import torch
+
+        return array_ops.like(array, torch.empty(0, device=self._device))
+
+
+def _content(array: np.ndarray) -> str:
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return f"{_digest(flat).hex()}-{array.dtype.str}-{array.shape}"
+
+
+def _digest(data: Any) -> bytes:
+    return blake2b(data, digest_size=16).digest()

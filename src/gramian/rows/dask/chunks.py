@@ -1,0 +1,196 @@
+"""What tasks do to a chunk of rows, in whichever process they run."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gramian.backend import array_ops, config, optional
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import one_blas_thread
+from gramian.rows import ArrayRows, Rows
+
+if TYPE_CHECKING:
+    from gramian.rows.dask.calls import Call
+
+KEPT_BYTES = 64 * 1024**2  # of freed memory, that a worker may keep
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+SPILLING = 0.6  # of a worker's memory: beyond, dask writes to disk
+
+
+class Reading(NamedTuple):
+    """How a task reads its chunk."""
+
+    device: str | None
+    checked: bool  # whether all numbers are known to be finite
+    budget: int | None
+    name: str
+
+
+class Constant:
+    """An aligned array of one number, made where it is needed."""
+
+    def __init__(self, value: float, length: int) -> None:
+        self.value, self.length = value, length
+
+
+@contextmanager
+def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
+    """dask runs tasks side by side: each has one thread of gramian's and one of BLAS."""
+    keep_freed_memory()
+    settings: dict[str, Any] = {"n_threads": 1, "progress": False}
+    if reading.budget is not None:
+        settings["memory_budget"] = reading.budget
+    with config.config_context(**settings), one_blas_thread():
+        if serial:
+            with _one_at_a_time:
+                yield
+        else:
+            yield
+
+
+_one_at_a_time = threading.RLock()
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let malloc use freed blocks again, in a process in which dask forbids that.
+
+    It has workers give back freed memory at once. What blocks of a few megabytes are computed in
+    would be mapped, and filled with zeros, again and again: half of the time of a pass. Chunks are
+    larger, and are given back as before.
+    """
+    if int(os.environ.get("MALLOC_TRIM_THRESHOLD_") or KEPT_BYTES) >= KEPT_BYTES:
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
+    if mallopt is not None:
+        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 4)
+
+
+def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
+    """A chunk as rows, checked."""
+    if not reading.checked and not array_ops.all_finite(chunk):
+        row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(chunk)))[0]
+        raise ValueError(
+            f"Input {reading.name} contains NaN or infinity: one is in row {first + int(row)}, "
+            f"column {int(column)}. Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+        )
+    return ArrayRows(_on_device(reading, chunk))
+
+
+def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
+    """Aligned arrays of a chunk: made here, or one of the results of an earlier task."""
+    return [
+        np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
+        for slot, x in zip(slots, aligned, strict=True)
+    ]
+
+
+def _on_device(reading: Reading, x: Any) -> Any:
+    if reading.device is None or not isinstance(x, np.ndarray):
+        return x
+    with optional.needed("torch", f"device={reading.device!r} on a dask worker"):
+        import torch
+
+    return array_ops.like(x, torch.empty(0, device=reading.device))
+
+
+def map_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, chunk: Any, *aligned: Any,
+) -> np.ndarray:  # fmt: skip
+    function = call.function(arrays, reading.device)
+    with _alone(reading, serial):
+        parts = (_on_device(reading, a) for a in _parts(slots, aligned))
+        return array_ops.to_numpy(function(_read(reading, first, chunk), *parts))
+
+
+def sum_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, written: int, chunk: Any, *aligned: Any,
+) -> Any:  # fmt: skip
+    """The sum over the chunk; in a list, with parts that were written into as they are then."""
+    function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
+    kept = len(parts) - written
+    # What other tasks may see is never written into.
+    state = [_on_device(reading, np.array(a)) for a in parts[kept:]]
+    with _alone(reading, serial):
+        others = [_on_device(reading, a) for a in parts[:kept]]
+        total = function(_read(reading, first, chunk), *others, *state)
+        total = nested(array_ops.to_numpy, total)
+        return [total, *map(array_ops.to_numpy, state)] if written else total
+
+
+def part_chunk(
+    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any
+) -> Any:
+    operation = call.function(arrays, reading.device)
+    with _alone(reading, serial):
+        return operation(_read(reading, first, chunk), first)
+
+
+def take_chunk(reading: Reading, first: int, chunk: Any, numbers: np.ndarray) -> Array:
+    rows = _read(reading._replace(device=None), first, chunk)
+    return rows.take(numbers)
+
+
+def counts(labels: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(labels, minlength=count)
+
+
+def members(reading: Reading, first: int, chunk: Any, labels: np.ndarray, label: int) -> Array:
+    return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
+
+
+def map_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Array:
+    return rows.map(function, *aligned, **options)
+
+
+def sum_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Any:
+    return rows.sum(function, *aligned, **options)
+
+
+def same(x: Array, out: Array) -> Array:
+    return x
+
+
+def added(totals: list[Any]) -> Any:
+    first, *others = totals
+    if isinstance(first, list | tuple):
+        return type(first)(added(list(each)) for each in zip(*totals, strict=True))
+    total = np.array(first, dtype=np.float64)
+    for other in others:
+        total += other
+    return total
+
+
+def nested(function: Callable[[Any], Any], x: Any) -> Any:
+    if isinstance(x, list | tuple):
+        return type(x)(nested(function, each) for each in x)
+    return function(x)
+
+
+def free_memory(dask_scheduler: Any) -> list[int | None]:
+    """What each worker may still hold before it writes to disk; None where it has no limit."""
+    return [
+        int(max(SPILLING * worker.memory_limit - worker.metrics.get("memory", 0), 0))
+        if worker.memory_limit
+        else None
+        for worker in dask_scheduler.workers.values()
+    ]
+
+
+def numbers_of(part: Any, dtype: np.dtype) -> np.ndarray:
+    return part.to_numpy(dtype=dtype, na_value=np.nan)
+
+
+def rows_of_file(rows: Rows, start: int, stop: int) -> np.ndarray:
+    return rows.take(range(start, stop))

@@ -1,0 +1,250 @@
+"""Rows of features: computed whenever they are walked, or kept for as many rows as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.rows import walks
+from gramian.rows.arrays import ArrayRows, HalfRows
+from gramian.rows.base import Rows
+from gramian.rows.joined import JoinedRows
+
+
+class FeatureRows(Rows):
+    """Features of other rows, computed block by block whenever they are walked.
+
+    Parameters
+    ----------
+    rows : Rows
+    features : callable
+        ``features(block, out=None)`` gives the features of a block, of shape (rows, width).
+    width : int
+    dtype : dtype
+    work_bytes : int
+        What ``features`` works on for each row beside the block and its result.
+    serial : bool
+        Whether ``features`` must not be called from two threads at once.
+    row_evaluations : int
+        Kernel values that the features of one row take.
+    product : tuple of Rows and array, optional
+        Where the features are the product C P of other rows, such as kernel values, with a matrix:
+        these two. Who needs Z W for few columns W then has C (P W) for far less work.
+    fused : object, optional
+        What multiplies with the features of a block without making them, where there is such a
+        thing: ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``, both of which
+        give None where it cannot.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        features: Callable[..., Array],
+        width: int,
+        dtype: Any,
+        *,
+        work_bytes: int = 0,
+        serial: bool = False,
+        row_evaluations: int = 0,
+        product: tuple[Rows, Array] | None = None,
+        fused: Any = None,
+    ) -> None:
+        self.rows = rows
+        self.features = features
+        self.fused = fused
+        self.product = product
+        self.shape = (rows.shape[0], width)
+        self.dtype = dtype
+        self.xp = rows.xp
+        self.spread = rows.spread
+        self.work_bytes = work_bytes
+        self.serial = serial
+        self.row_evaluations = row_evaluations
+        self._row_bytes = work_bytes + width * array_ops.itemsize(dtype)
+
+    @property
+    def evaluations(self) -> int:
+        return self.shape[0] * self.row_evaluations
+
+    def take(self, indices: Any) -> Array:
+        if len(indices) == 0:  # kernels have no largest distance to look at
+            return array_ops.empty((0, self.shape[1]), self.example(), self.dtype)
+        taken = self.rows.take(indices)
+        if len(indices) <= walks.LEAST_ROWS:
+            return self.features(taken)
+        return self.on(ArrayRows(taken)).collect()  # in blocks, and in threads
+
+    def map(
+        self,
+        function: Callable[..., Array],
+        *aligned: Array,
+        width: int | None = None,
+        dtype: Any = None,
+        row_bytes: int | None = None,
+        into: Array | None = None,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Array:
+        dtype = self.dtype if dtype is None else dtype
+        if row_bytes is None:
+            row_bytes = (1 if width is None else width) * array_ops.itemsize(dtype)
+        features = self.features  # alone: the function may be sent to where the rows are
+        return self.rows.map(
+            lambda x, *parts, out: function(features(x), *parts, out=out),
+            *aligned,
+            width=width,
+            dtype=dtype,
+            row_bytes=row_bytes + self._row_bytes,
+            into=into,
+            serial=serial or self.serial,
+            label=label,
+        )
+
+    def sum(
+        self,
+        function: Callable[..., Any],
+        *aligned: Array,
+        state: Sequence[Array] | None = None,
+        start: int = 0,
+        row_bytes: int = 0,
+        result_bytes: int = 0,
+        serial: bool = False,
+        label: str = "rows",
+    ) -> Any:
+        features = self.features
+        return self.rows.sum(
+            lambda x, *parts: function(features(x), *parts),
+            *aligned,
+            state=state,
+            start=start,
+            row_bytes=row_bytes + self._row_bytes,
+            result_bytes=result_bytes,
+            serial=serial or self.serial,
+            label=label,
+        )
+
+    def collect(self) -> Array:
+        values = self.values()
+        return array_ops.like(values, self.example()) if self.spread else values
+
+    def values(self) -> Array:
+        return self.rows.map(
+            self.features,
+            width=self.shape[1],
+            dtype=self.dtype,
+            row_bytes=self._row_bytes,
+            serial=self.serial,
+            label="features",
+        )
+
+    def example(self) -> Array:
+        return array_ops.empty((0,), self.rows.example(), self.dtype)
+
+    def choose(self, numbers: np.ndarray) -> Rows:
+        product = self.product and (self.product[0].choose(numbers), self.product[1])
+        return self.on(self.rows.choose(numbers), product)
+
+    def on(self, rows: Rows, product: tuple[Rows, Array] | None = None) -> FeatureRows:
+        """The same features of other rows."""
+        return FeatureRows(
+            rows,
+            self.features,
+            self.shape[1],
+            self.dtype,
+            work_bytes=self.work_bytes,
+            serial=self.serial,
+            row_evaluations=self.row_evaluations,
+            product=product,
+            fused=self.fused,
+        )
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return self.rows.walk_bytes(row_bytes + self._row_bytes, result_bytes)
+
+    def persist(self) -> Rows:
+        size = self.shape[0] * self.shape[1] * array_ops.itemsize(self.dtype)
+        return self if size > self.room() // 2 else self.rows.keep(self.values())
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        return self.rows.align(values, dtype)
+
+    def constant(self, value: float) -> Array:
+        return self.rows.constant(value)
+
+    def by_parts(self, operation: Callable[[Rows, int], Any], *, serial: bool = False) -> list[Any]:
+        made = partial(
+            FeatureRows,
+            features=self.features,
+            width=self.shape[1],
+            dtype=self.dtype,
+            work_bytes=self.work_bytes,
+            serial=self.serial,
+            row_evaluations=self.row_evaluations,
+        )
+        return self.rows.by_parts(
+            lambda part, number: operation(made(part), number), serial=serial or self.serial
+        )
+
+    def keep(self, values: Array) -> Rows:
+        return self.rows.keep(values)
+
+    def room(self) -> int:
+        return self.rows.room()
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        self.rows.check_room(size, what, advice)
+
+    def here(self) -> Rows:
+        return self.on(self.rows.here()) if self.spread else self
+
+    def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
+        """These rows with ``count`` of them held in memory, and the order that they are then in.
+
+        Those in memory, with ``half`` in half precision, come first. They are spread over all rows
+        in stretches, so that they are a fair sample of rows in any order, and both kinds are still
+        read from front to back.
+        """
+        inside = spread(self.shape[0], count)
+        order = np.concatenate((np.flatnonzero(inside), np.flatnonzero(~inside)))
+        first, rest = (self.choose(numbers) for numbers in np.split(order, [count]))
+        return JoinedRows([held(first, half=half), rest]), order
+
+
+def held(rows: Rows, *, half: bool = False) -> Rows:
+    """Rows kept where they are, in their working dtype or in half precision."""
+    if half:
+        if not hasattr(rows.xp, "float16"):
+            raise ValueError(
+                f"half_precision=True needs NumPy's arrays or torch's tensors; {rows.xp.__name__} "
+                "has no half precision."
+            )
+        values = rows.map(for_half, width=rows.shape[1], dtype=rows.xp.float16, label="features")
+        return rows.keep(values) if rows.spread else HalfRows(values, rows.dtype)
+    return rows.persist() if isinstance(rows, ArrayRows) else rows.keep(rows.values())
+
+
+def for_half(z: Array, out: Array | None = None) -> Array:
+    """A block z, that half precision can hold."""
+    xp, largest = array_ops.namespace(z), 65504.0
+    if z.shape[0] and float(xp.max(xp.abs(z))) > largest:
+        raise ValueError(
+            f"Half precision holds numbers up to {largest:g}, and features here are larger. Use "
+            "half_precision=False, or a kernel scaled down, such as 0.001 * kernel."
+        )
+    return z
+
+
+def spread(n: int, count: int, stretch: int = 256) -> np.ndarray:
+    """Which of n rows are chosen: ``count`` of them, in stretches at equal distances."""
+    whole = n // stretch
+    chosen = min(count // stretch, whole)
+    edges = np.arange(whole + 1) * chosen // max(whole, 1)
+    inside = np.zeros(n, dtype=bool)
+    inside[: whole * stretch] = np.repeat(np.diff(edges) > 0, stretch)
+    inside[np.flatnonzero(~inside)[: count - chosen * stretch]] = True
+    return inside

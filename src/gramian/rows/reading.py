@@ -1,0 +1,158 @@
+"""``as_rows``: whatever a user passes as X, checked once, as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils import check_array
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import in_order
+from gramian.rows import objects as object_rows
+from gramian.rows.arrays import ArrayRows
+from gramian.rows.base import Rows
+from gramian.rows.files import formats
+
+
+def as_rows(
+    X: Any,
+    *,
+    name: str = "X",
+    owner: str | None = None,
+    min_rows: int = 1,
+    objects: bool | None = False,
+) -> Rows:
+    """X as :class:`Rows`, checked once: two dimensions, real numbers, all finite.
+
+    Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
+    SciPy sparse matrices, torch tensors and other arrays of the array API standard, dask arrays
+    and dataframes, which stay where they are. Rows pass through unchanged. A path, or the name of a
+    file in a format that :func:`gramian.open_rows` knows, stands for the rows of that file: it is
+    read into memory at once where that takes less than half of the memory budget, else block by
+    block whenever it is walked.
+
+    With ``objects=True`` each entry of X is an object, such as a string, that only a kernel
+    function can read; nothing is asked of it. With None that is so where X is no table of numbers:
+    a list of strings, of sets, of lists of different lengths; a 1-D array of dtype object, whatever
+    it holds; an array of more than two dimensions; a frame with columns of text, of which each row
+    is an object, a 1-D array.
+
+    Examples
+    --------
+    >>> from gramian import as_rows
+    >>> as_rows([[1.0, 2.0], [3.0, 4.0]]).shape
+    (2, 2)
+    >>> as_rows(["kernel", "colonel"], objects=None)
+    ArrayRows(shape=(2, 1), dtype=object)
+    """
+    if isinstance(X, Rows):
+        return X
+    if _is_of_dask(X):
+        return _rows_of_dask(X, name, owner, min_rows)
+    if formats.is_path(X) and not objects:
+        return _rows_of_file(X, name, owner, min_rows)
+    if objects is None:
+        objects = not object_rows.is_table(X)
+    if objects:
+        return ArrayRows(object_rows.as_objects(X, name, owner, min_rows))
+    data = _checked_foreign(X, name, owner, min_rows) if array_ops.is_foreign(X) else None
+    if data is None:
+        data = _checked_host(X, name, owner, min_rows)
+    rows = ArrayRows(data)
+    if array_ops.kind(data, "real floating") and not sklearn.get_config()["assume_finite"]:
+        _check_finite(rows, name)
+    return rows
+
+
+def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+    from gramian.rows.files.rows import open_rows
+
+    rows = open_rows(path)
+    _check_least(rows.shape, name, owner, min_rows)
+    return rows.persist()
+
+
+def _is_of_dask(X: Any) -> bool:
+    """Whether X is a collection of dask's, which need not be installed."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def _rows_of_dask(X: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+    from gramian.rows.dask.rows import DaskRows
+
+    rows = DaskRows(X, name=name)
+    _check_least(rows.shape, name, owner, min_rows)
+    return rows
+
+
+def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows: int) -> None:
+    by = f" by {owner}" if owner else ""
+    for size, least, what in zip(shape, (min_rows, 1), ("sample", "feature"), strict=True):
+        if size < least:
+            raise ValueError(
+                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of "
+                f"{least} is required{by}."
+            )
+
+
+def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
+    try:
+        data = check_array(
+            X,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,  # checked by blocks afterwards
+            ensure_min_samples=min_rows,
+            estimator=owner,
+            input_name=name,
+        )
+        # Frames of several dtypes may still come as objects.
+        return data.astype(np.float64) if data.dtype == object else data
+    except ValueError as error:
+        columns = object_rows.text_columns(X)
+        if not columns:
+            if not object_rows.is_table(X):
+                error.add_note(
+                    "Objects such as strings or lists of different lengths need a kernel that is a "
+                    "function of two of them: FunctionKernel(function, pairwise=True)."
+                )
+            raise
+        raise ValueError(
+            f"{name} must hold numbers only; these columns do not: {', '.join(columns)}. "
+            "Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder) or drop them."
+        ) from error
+
+
+def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> Array:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected a 2D array for {name}; got shape {tuple(X.shape)}. Reshape it to "
+            "(n_rows, n_columns)."
+        )
+    if array_ops.kind(X, "complex floating"):
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
+    _check_least(X.shape, name, owner, min_rows)
+    # Gradients do not pass through a fit: work on the values alone.
+    return X.detach() if hasattr(X, "detach") else X
+
+
+def _check_finite(rows: ArrayRows, name: str) -> None:
+    def check(span: tuple[int, int]) -> tuple[int, int] | None:
+        block = array_ops.span(rows.data, *span)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if array_ops.all_finite(block):
+                return None
+        row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(block)))[0]
+        return span[0] + int(row), int(column)
+
+    found = in_order(check, rows.spans(0), rows._workers(), f"checking {name}")
+    places = [place for place in found if place is not None]
+    if places:
+        row, column = places[0]
+        raise ValueError(
+            f"Input {name} contains NaN or infinity: the first is in row {row}, column {column}. "
+            "Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+        )

@@ -1,0 +1,49 @@
+"""Loops compiled by numba against their twins."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from gramian import Laplacian
+from gramian.backend import numba_loops
+
+pytest.importorskip("numba", reason="numba is not installed")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(n=st.integers(1, 5), m=st.sampled_from([1, 3, 255, 256, 257, 600]), d=st.integers(1, 9))
+def test_l1_distances_of_any_shape(dtype, n, m, d):
+    rng = np.random.default_rng(n * m * d)
+    x, y = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(m, d)).astype(dtype)
+    out = np.full((n, m + 2), np.nan, dtype=dtype)
+    loop = numba_loops._compile(numba_loops._scaled_cityblock)
+    loop(x, np.ascontiguousarray(y.T), dtype(-0.5), out[:, 1:-1])
+    np.testing.assert_allclose(
+        out[:, 1:-1], -0.5 * cdist(x, y, "cityblock"), rtol=20 * np.finfo(dtype).eps
+    )
+    assert np.isnan(out[:, [0, -1]]).all()  # nothing beside it was written
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_laplacian_kernel_is_the_same_with_and_without(dtype, rng, monkeypatch):
+    X, Y = rng.normal(size=(2100, 7)).astype(dtype), rng.normal(size=(1301, 7)).astype(dtype)
+    used = []
+    loop = numba_loops._compile(numba_loops._scaled_cityblock)
+    monkeypatch.setattr(numba_loops, "_compile", lambda _: lambda *a: (used.append(1), loop(*a)))
+    compiled = Laplacian(0.3)(X, Y)
+    assert used
+    monkeypatch.setattr(numba_loops, "is_available", lambda: False)
+    np.testing.assert_allclose(compiled, Laplacian(0.3)(X, Y), rtol=30 * np.finfo(dtype).eps)
+
+
+@pytest.mark.slow
+def test_little_work_does_not_even_import_numba():
+    code = "import sys; from gramian import Laplacian; Laplacian(1.0)([[0.0], [1.0]]); "
+    code += "print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,327 @@
+"""The papers' experiments: the mechanism, each of them on a small scale, and verdicts that turn."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import gramian
+from gramian.analysis.report.colours import looks
+from gramian.analysis.report.reproduction import page
+from gramian.command import main
+from gramian.experiments import EXPERIMENTS, Settings, find, reproduce
+from gramian.experiments.base import Check, Experiment, crossed
+from gramian.experiments.results import Results, costs, interval, ratios, slope
+from gramian.experiments.run import outcome
+from gramian.experiments.store import Store, code
+
+QUICK = Settings(quick=True)
+# What makes a unit small enough for a test: numbers are cut to these, and rows are of Wine.
+MOST = {"runs": 1, "draws": 2, "n": 150, "n_test": 20, "r": 50, "s": 60}
+ON_WINE = {"002/figure-7", "002/figure-8", "002/figure-9", "002/figure-10"}
+
+
+def smaller(experiment):
+    """The units of the quick run, cut; of those that are then the same, one."""
+    units = [
+        {k: min(v, MOST[k]) if k in MOST else v for k, v in unit.items()}
+        for unit in experiment.units(QUICK)
+    ]
+    if experiment.name in ON_WINE:
+        units = [{**unit, "data": "wine", "rank": min(unit["rank"], 20)} for unit in units]
+    return list({json.dumps(unit): unit for unit in units}.values())
+
+
+@pytest.fixture
+def small(monkeypatch):
+    for experiment in EXPERIMENTS:
+        kind = type(experiment)
+        units = smaller(experiment)
+        monkeypatch.setattr(kind, "units", lambda self, settings, units=units: units)
+
+
+class Squares(Experiment):
+    name = "test/squares"
+    title = "<Squares>"
+    claim = "They grow."
+
+    measured = 0
+
+    def units(self, settings):
+        return crossed(x=[1, 2, 3], seed=range(2))
+
+    def measure(self, *, x, seed):
+        type(self).measured += 1
+        if x == 3 and type(self).interrupted:
+            raise KeyboardInterrupt
+        return {"y": x**2 + seed}
+
+    interrupted = False
+
+    def checks(self, results):
+        power = slope(results.medians("y", "x"))
+        return [Check(power > 1, f"The power is {power:.1f}."), Check(True, "Yes.")]
+
+    def figures(self, results):
+        return []
+
+
+@pytest.fixture
+def squares(monkeypatch):
+    monkeypatch.setattr(Squares, "measured", 0)
+    return Squares()
+
+
+def test_units_are_measured_once(squares, tmp_path):
+    store = Store(tmp_path)
+    first = outcome(squares, QUICK, store)
+    again = outcome(squares, QUICK, store)
+    assert Squares.measured == 6
+    assert first.results == again.results and first.reproduced
+    assert first.verdict == "The power is 1.7. Yes."
+    assert first.notes == []
+    assert first.settings == {"x": [1, 2, 3], "runs": 2}
+
+
+def test_an_interruption_loses_nothing(squares, tmp_path, monkeypatch):
+    monkeypatch.setattr(Squares, "interrupted", True)
+    with pytest.raises(KeyboardInterrupt):
+        outcome(squares, QUICK, Store(tmp_path))
+    monkeypatch.setattr(Squares, "interrupted", False)
+    assert Squares.measured == 5
+    outcome(squares, QUICK, Store(tmp_path))
+    assert Squares.measured == 7
+
+
+@pytest.mark.slow
+def test_a_signal_loses_nothing(tmp_path, monkeypatch, capsys):
+    """A real signal to a real process, in the middle of its measurements."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["reproduce", "000/figure-2", "--quick", "--cache", "cache", "--quiet"]
+    source = os.path.dirname(os.path.dirname(gramian.__file__))
+    with subprocess.Popen(
+        [sys.executable, "-m", "gramian", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source},
+    ) as process:
+        while process.poll() is None and len(list(tmp_path.rglob("*.json"))) < 3:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err == "gramian reproduce: interrupted\n"
+    assert os.listdir() == ["cache"]
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    assert 3 <= len(kept) < 12 and all(json.loads(path.read_text()) for path in kept)
+    assert main(arguments) == 0
+    assert len(list((tmp_path / "cache").rglob("*.json"))) == 12
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # none measured again
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"numbers": 3}', '{"unit": {}}'])
+def test_a_damaged_file_is_measured_again(squares, tmp_path, content):
+    outcome(squares, QUICK, Store(tmp_path))
+    next(tmp_path.rglob("*.json")).write_text(content)
+    outcome(squares, QUICK, Store(tmp_path))
+    assert Squares.measured == 7
+
+
+def test_other_code_measures_again(squares, tmp_path, monkeypatch):
+    outcome(squares, QUICK, Store(tmp_path))
+    monkeypatch.setattr("gramian.experiments.store._library", lambda: "another version")
+    outcome(squares, QUICK, Store(tmp_path))
+    assert Squares.measured == 12
+
+
+def test_the_code_of_an_experiment_is_what_measures(monkeypatch):
+    from gramian.experiments import store
+
+    before = {each.name: code(each) for each in find("001")}
+    assert len(set(before.values())) == 1  # one module
+    source = store.inspect.getsource
+
+    def changed(old, new):
+        store._measuring.cache_clear()
+        monkeypatch.setattr(store.inspect, "getsource", lambda m: source(m).replace(old, new))
+        found = code(find("001/ridge")[0])
+        monkeypatch.setattr(store.inspect, "getsource", source)
+        store._measuring.cache_clear()
+        return found
+
+    assert changed("It is the formula's", "It equals the formula's") == before["001/ridge"]
+    assert changed("Kernel ridge regression", "Ridge") == before["001/ridge"]
+    assert changed("np.sin(x) + noise", "np.sin(x) - noise") != before["001/ridge"]
+
+
+def test_numbers_are_read_off():
+    results = Results([{"m": 1, "e": [1.0, 3.0]}, {"m": 2, "e": 5.0}, {"m": 2, "e": None}])
+    assert results.medians("e", "m") == {1: 2.0, 2: 5.0}
+    assert results.curve("m", "e", m=1)[0].y == 2.0
+    with pytest.raises(KeyError, match="No 'f' was measured"):
+        results.values("f", m=1)
+    mean, half = interval(np.array([1.0, 2.0, 3.0]))
+    assert mean == 2.0 and half == pytest.approx(2.484, abs=1e-3)  # t = 4.303 over √3
+    assert slope({x: 3 * x**-0.5 for x in (1, 10, 100)}) == pytest.approx(-0.5)
+
+
+def test_curves_are_compared_where_both_are():
+    a = [(x, 3 * x**-0.5) for x in (1.0, 7.0, 100.0)]
+    b = [(x, x**-0.5) for x in (20.0, 1000.0)]
+    assert ratios(a, b) == pytest.approx([3.0] * 5)
+    assert ratios(a, [(200.0, 1.0), (300.0, 1.0)]) == []
+    # A method that errs more for more time is judged by what it could do in less.
+    assert costs([(3.0, 0.2), (1.0, 0.5), (2.0, 0.6)]) == [(0.5, 1.0), (0.2, 3.0)]
+    points = Results([{"t": [1.0, 9.0, 2.0], "e": 0.5}, {"t": 4.0, "e": [0.1, 0.3]}])
+    assert points.points("t", "e") == [(2.0, 0.5), (4.0, 0.2)]
+    assert points.over("t", "e")[1] == (4.0, 0.2, pytest.approx(0.12), pytest.approx(0.28))
+
+
+def test_experiments_are_found():
+    names = [each.name for each in EXPERIMENTS]
+    assert len(set(names)) == len(names)
+    assert {f"000/figure-{i}" for i in range(1, 10)} <= set(names)
+    assert {name.partition("/")[0] for name in names} == {"000", "001", "002", "003", "004"}
+    assert [each.name for each in find(["003", "003/figure-1"])] == [
+        n for n in names if n[:3] == "003"
+    ]
+    with pytest.raises(ValueError, match=r"no experiment '003/figure-9'. Did you mean"):
+        find(["003/figure-9"])
+    with pytest.raises(ValueError, match="rows of reproduce"):
+        reproduce(["001"], rows=0)
+    assert all(each.claim.endswith(".") and len(each.claim) < 250 for each in EXPERIMENTS)
+
+
+@pytest.mark.slow
+def test_every_experiment_runs_and_is_shown(small, tmp_path):
+    """On a small scale: numbers, a verdict from them, figures and JSON."""
+    found = reproduce(quick=True, cache=tmp_path)
+    path = found.report(tmp_path / "report.html")
+    text = path.read_text(encoding="utf-8")
+    for each in found.outcomes:
+        assert each.reproduced is not None, each.reason
+        assert re.search(r"\d", each.verdict) and "nan" not in each.verdict
+        assert each.figures and each.name in text
+        for drawn in each.figures:  # no two of a picture look alike
+            assert len(set(looks(drawn.names).values())) == len(drawn.names), drawn.names
+    numbers = json.loads(path.with_suffix(".json").read_text())
+    assert [each["name"] for each in numbers["experiments"]] == [e.name for e in EXPERIMENTS]
+    assert all(each["results"] for each in numbers["experiments"])
+    assert all(check["text"] for each in numbers["experiments"] for check in each["checks"])
+    assert all(each["measured"] >= "2026" for each in numbers["experiments"])
+    lines = found.summary().splitlines()
+    rows = [line for line in lines if re.match(r"\| 00\d/", line)]
+    assert len(rows) == len(EXPERIMENTS) and all(line.count(" | ") == 4 for line in rows)
+    differing = [each.name for each in found.outcomes if not each.reproduced]
+    assert [name for name in differing if f"**{name}.**" in found.summary()] == differing
+
+
+# Verdicts turn where a method is broken.
+
+
+def run(name, tmp_path):
+    return outcome(find([name])[0], QUICK, Store(tmp_path))
+
+
+def noisy(kind, monkeypatch, scale=0.05):
+    """Features of a class with noise on them."""
+    true = kind._features
+
+    def broken(self, x, out=None):
+        z = np.array(true(self, x))
+        return z + scale * np.random.default_rng(0).normal(size=z.shape)
+
+    monkeypatch.setattr(kind, "_features", broken)
+
+
+def test_broken_nystroem_is_seen(tmp_path, monkeypatch):
+    name = "000/figure-2"
+    assert run(name, tmp_path / "whole").reproduced
+    noisy(gramian.Nystroem, monkeypatch)
+    found = run(name, tmp_path / "broken")
+    assert not found.reproduced and found.verdict.startswith("Differs: gramian's error is")
+
+
+@pytest.mark.slow
+def test_broken_links_are_seen(tmp_path, monkeypatch):
+    name = "000/figure-9"
+    assert run(name, tmp_path / "whole").reproduced
+    monkeypatch.setattr(gramian.MEKA, "_link", lambda self, gram: None)
+    found = run(name, tmp_path / "broken")
+    assert not found.reproduced and "Differs: The error falls from" in found.verdict
+
+
+@pytest.mark.slow
+def test_a_broken_sketch_is_seen(tmp_path, monkeypatch):
+    name = "004/theorem-1"
+    assert run(name, tmp_path / "whole").reproduced
+    noisy(gramian.KernelJL, monkeypatch)
+    assert not run(name, tmp_path / "broken").reproduced
+
+
+def test_broken_ridge_is_seen(tmp_path, monkeypatch):
+    true = gramian.KernelRidge.predict
+    monkeypatch.setattr(gramian.KernelRidge, "predict", lambda self, X: true(self, X) + 1e-6)
+    assert not run("001/ridge", tmp_path).reproduced
+
+
+# The report and the command.
+
+
+def test_text_is_escaped(squares, tmp_path):
+    found = gramian.experiments.Reproduction(QUICK, [outcome(squares, QUICK, Store(tmp_path))])
+    text = page(found)
+    assert "<Squares>" not in text and "&lt;Squares&gt;" in text
+    assert "Content-Security-Policy" in text
+
+
+def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["reproduce", "001", "--quick", "--cache", "cache"]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert said.count("reproduced  ") == 3 and "→ reproduction.html" in said
+    assert len(list((tmp_path / "cache").rglob("*.json"))) == 3
+    assert main(arguments) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert main([*arguments, "--force", "--quiet", "--summary", "verdicts.md"]) == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "verdicts.md").read_text().count("| reproduced |") == 3
+
+
+def test_the_command_lists(capsys):
+    assert main(["reproduce", "list", "004"]) == 0
+    assert "004/table-2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["005"], "There is no experiment '005'"),
+        (["001", "--output", "x.pdf"], "must end in .html"),
+        (["001", "--summary", "x.txt"], "must end in .md"),
+        (["001", "--summary", "nowhere/x.md"], "There is no folder 'nowhere'"),
+        (["001", "--output", "nowhere/x.html"], "There is no folder 'nowhere'"),
+        (["003/figure-2", "--rows", "0"], "rows of reproduce"),
+    ],
+)
+def test_wrong_arguments(arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments, "--cache", "cache"]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_is_missing_leaves_the_rest(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAMIAN_DATA", str(tmp_path))
+    names = ["001/ridge", "002/figure-9"]
+    assert main(["reproduce", *names, "--cache", "cache"]) == 2
+    told = capsys.readouterr()
+    assert "1 of 2 experiments could not be run" in told.err and "ijcnn1.npz" in told.err
+    assert "not run" in (tmp_path / "reproduction.html").read_text()

@@ -17,9 +17,10 @@ hypothesis.settings.load_profile("gramian")
 
 
 def pytest_make_parametrize_id(config, val, argname):
-    """Estimators and functions by what they are, without an address: the same in every worker."""
+    """Estimators and functions by what they are, on one line, and the same in every worker."""
     if isinstance(val, BaseEstimator) or callable(val):
-        return re.sub(r" at 0x[0-9a-fA-F]+", "", getattr(val, "__name__", None) or repr(val))
+        name = getattr(val, "__name__", None) or " ".join(repr(val).split())
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
     return None
 
 

@@ -227,7 +227,7 @@ class TestWhatIsPreserved:
         monkeypatch.setattr(gramian.analysis.accuracy, "SAMPLED_ROWS", 300)
         sampled = relative_error(model, X, exact=False)
         assert sampled.low < float(error) < sampled.high
-        with pytest.raises(ValueError, match="KernelJL promises no such thing"):
+        with pytest.raises(ValueError, match="KernelJL does not guarantee that"):
             relative_error(model, X, norm="trace")
 
     @pytest.mark.parametrize("library", LIBRARIES)

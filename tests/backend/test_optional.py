@@ -67,7 +67,7 @@ SENTENCES = {
     "device='cuda' needs torch": lambda _: gramian.set_config(device="cuda"),
     "device='cuda:1' needs torch": lambda _: DeviceRows(ROWS, "cuda:1"),
     "Working on dask collections needs dask": lambda _: spread(),
-    "Making a data frame needs pandas": lambda comparison: comparison.to_frame(),
+    "Building a DataFrame needs pandas": lambda comparison: comparison.to_frame(),
     "Drawing a plot needs matplotlib": lambda comparison: comparison.plot(),
 }
 

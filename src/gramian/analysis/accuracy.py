@@ -1,4 +1,9 @@
-"""How good an approximation is, without the n×n matrix."""
+"""The error of an approximation, without the n×n matrix.
+
+The trace error of an approximation from below is exact and costs n kernel values. The Frobenius
+error is exact up to 5,000 rows; beyond, it is estimated from pairs among 2,000 sampled rows, with a
+jackknife interval.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +26,23 @@ from gramian.rows import even_spans
 
 __all__ = ["ErrorEstimate", "relative_error"]
 
-EXACT_ROWS = 5000  # up to here all pairs of rows are looked at, unless asked otherwise
+EXACT_ROWS = 5000  # up to this many rows all pairs are used by default
 SAMPLED_ROWS = 2000
 
 
 @dataclass(frozen=True)
 class ErrorEstimate:
-    """An error relative to the matrix, with a 95 % confidence interval.
+    """A relative error with a 95 % confidence interval.
 
-    It is a number where one is expected: ``float(error)``, ``error < 0.05``.
+    It can be used as a number: ``float(error)``, ``error < 0.05``.
 
     Attributes
     ----------
     value, low, high : float
-        The error and its interval; all the same where it was computed exactly.
+        The error and its interval; all equal if the error is exact.
     norm : str
     evaluations : int
-        Kernel values that it took.
+        Number of kernel values computed.
     """
 
     value: float
@@ -76,26 +81,27 @@ def relative_error(
     *,
     random_state: Any = 0,
 ) -> ErrorEstimate:
-    """||K - K̃|| / ||K|| on the rows X, for a fitted approximation.
+    """Relative error ||K - K̃|| / ||K|| of a fitted approximation on the rows X.
 
-    K is the matrix of the approximation's ``exact_kernel_``: its kernel, or what else it preserves,
-    such as the inner product ⟨·, Σ³ ·⟩ of KernelJL.
+    K is the matrix of the approximation's ``exact_kernel_``: its kernel, or whatever else it
+    preserves, such as the inner product ⟨·, Σ³ ·⟩ of KernelJL.
 
     Parameters
     ----------
     approximation : Approximation
-        Fitted, on these rows or on others.
+        Fitted, on these rows or others.
     X : array-like
     norm : {"fro", "trace", "spectral"}, default="fro"
-        Frobenius: from all n² pairs where exact, else from the pairs among 2,000 rows drawn at
-        random, with an interval. Trace: the mean of k(x, x) - k̃(x, x) over that of k(x, x), always
-        exact, n kernel values; for approximations from below only, such as Nystroem. Spectral: the
-        largest eigenvalue in size of the difference over that of K, by Lanczos, some 2·20·n² kernel
-        values; where not exact, of the matrix of the 2,000 rows.
+        "fro": the Frobenius norm, from all n² pairs if exact, else estimated from the pairs among
+        2,000 random rows, with an interval. "trace": the mean of k(x, x) - k̃(x, x) divided by that
+        of k(x, x); always exact, costs n kernel values, and only for approximations from below,
+        such as Nystroem. "spectral": the largest absolute eigenvalue of K - K̃ divided by that of
+        K, by Lanczos iteration, which costs about 2·20·n² kernel values; if not exact, for the
+        matrix of 2,000 random rows.
     exact : bool, optional
-        Whether to look at all pairs of rows. By default, up to 5,000 rows.
+        Whether to use all pairs of rows. By default, up to 5,000 rows.
     random_state : int, Generator or None, default=0
-        Draws the rows that are looked at.
+        Selects the random rows.
 
     Returns
     -------
@@ -137,8 +143,8 @@ def _certain(value: float, norm: str, gram: Gram) -> ErrorEstimate:
 def _trace(approximation: Approximation, gram: Gram, factors: Factors) -> ErrorEstimate:
     if not approximation.below:
         raise ValueError(
-            "The trace error is an error only where K - K̃ is positive semi-definite, as for "
-            f"Nystroem; {type(approximation).__name__} promises no such thing. Use norm='fro'."
+            "norm='trace' needs an approximation with K - K̃ positive semi-definite, such as "
+            f"Nystroem; {type(approximation).__name__} does not guarantee that. Use norm='fro'."
         )
     own = factors.diagonal()
     left = gram.trace() - float(array_ops.namespace(own).sum(own))
@@ -146,7 +152,7 @@ def _trace(approximation: Approximation, gram: Gram, factors: Factors) -> ErrorE
 
 
 def _frobenius(gram: Gram, factors: Factors) -> ErrorEstimate:
-    """All pairs, in row blocks against blocks of columns."""
+    """Use all pairs, in blocks of rows and columns."""
     factors = factors.persist()
     diagonal, n = gram.diag(), gram.shape[0]
     room = config.memory_budget() // 4 // (8 * n)
@@ -184,18 +190,18 @@ def _sum_of_squares(K: Array) -> float:
 
 
 def _sampled_frobenius(gram: Gram, factors: Factors, chosen: np.ndarray) -> ErrorEstimate:
-    """From all pairs among some rows, with a jackknife interval.
+    """Use all pairs among some rows, with a jackknife interval.
 
-    The diagonal is known exactly. Off it, the mean over pairs of sampled rows is an unbiased
-    estimate of the mean over all pairs; since pairs share rows, its spread is found by leaving out
-    one row at a time.
+    The diagonal is known exactly. Off the diagonal, the mean over pairs of sampled rows is an
+    unbiased estimate of the mean over all pairs. Pairs share rows, so the standard error comes from
+    leaving out one row at a time.
     """
     n, s = gram.shape[0], len(chosen)
     K, difference = _sampled(gram, factors, chosen)
     whole = np.asarray(array_ops.to_numpy(gram.diag()), dtype=np.float64)
     left = whole - array_ops.to_numpy(factors.diagonal())
     on = np.array([(left**2).sum(), (whole**2).sum()])
-    # Sums over the pairs of each row, of the error and of the matrix.
+    # For each row, the sums over its pairs, of the error and of the matrix.
     by_row = np.stack([(M**2).sum(axis=1) - M.diagonal() ** 2 for M in (difference, K)])
     total = by_row.sum(axis=1)
 
@@ -212,7 +218,7 @@ def _sampled_frobenius(gram: Gram, factors: Factors, chosen: np.ndarray) -> Erro
 
 
 def _sampled(gram: Gram, factors: Factors, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K and K - K̃ among some rows, in float64 on the host."""
+    """Return K and K - K̃ among some rows, in float64 on the host."""
     K = np.asarray(array_ops.to_numpy(gram.block(chosen, chosen)), dtype=np.float64)
     return K, K - array_ops.to_numpy(factors.take(chosen).dense())
 

@@ -1,7 +1,8 @@
-"""The command ``gramian``: kernel methods on files, one small file for each subcommand.
+"""The command ``gramian``: kernel methods on files, one module per subcommand.
 
-A subcommand is a module with ``add_options(parser)`` and ``run(args, screen)``; its name and what
-it does are listed here, so that help needs none of them.
+A subcommand is a module with ``add_options(parser)`` and ``run(args, screen)``. ``COMMANDS`` lists
+their names and summaries, so ``gramian --help`` imports none of them. The options of an estimator
+come from its signature and docstring. Library errors become one line on standard error.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from gramian.command.screen import Screen, visible, warnings_in_one_line
 __all__ = ["main"]
 
 COMMANDS = {
-    "cluster": "find clusters, by kernel k-means",
-    "ridge": "fit a target, by kernel ridge regression or classification",
-    "pca": "find principal components, by kernel PCA",
-    "embed": "make features of rows, whose inner products approximate a kernel",
-    "predict": "apply a model to new rows",
-    "compare": "compare approximations on your rows, in a report",
-    "reproduce": "measure the figures and tables of the papers, in a report",
-    "datasets": "list the data sets that have names",
+    "cluster": "cluster rows with kernel k-means",
+    "ridge": "predict a target with kernel ridge regression or classification",
+    "pca": "reduce rows to principal components with kernel PCA",
+    "embed": "compute features whose inner products approximate a kernel",
+    "predict": "apply a saved model to new rows",
+    "compare": "compare approximations on your data and write a report",
+    "reproduce": "measure the figures and tables of the papers and write a report",
+    "datasets": "list the named data sets",
 }
 
-# What the library says to those who write Python, and what it is here.
+# Phrases in the library's messages, and their equivalents on the command line.
 IN_THE_COMMAND = {
     "gramian.set_config(memory_budget=...)": "--memory",
     "Set n_threads=1": "Set --threads 1",
@@ -43,24 +44,24 @@ IN_THE_COMMAND = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status.
+    """Run the command and return its exit status.
 
-    0: done. 2: something is to be put right by the user, said in one line on standard error. 130:
-    interrupted. 1: an error that nobody foresaw.
+    0: success. 2: an error that the user can fix, explained in one line on standard error. 130:
+    interrupted. 1: unexpected error.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     name = f"gramian {command}".rstrip()
     debug = "--debug" in arguments
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # what a terminal cannot show must not end the command
+        if hasattr(stream, "reconfigure"):  # unprintable characters must not end the command
             stream.reconfigure(errors="backslashreplace")
     try:
         with warnings_in_one_line(name), _ended_by_signals():
             return _run(command, arguments)
     except KeyboardInterrupt:
         return _ends(name, "interrupted", 130)
-    except SystemExit as end:  # argparse's, after help; the screen's, when nobody reads on
+    except SystemExit as end:  # from argparse after help, or from the screen when a pipe closes
         return int(end.code or 0)
     except Exception as error:
         if debug:
@@ -71,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, UsageError | ValueError | OSError | ImportError):
             return _ends(name, f"error: {said}", 2)
         if isinstance(error, MemoryError):
-            return _ends(name, f"error: too little memory. {said}", 2)
-        how = "" if debug else "; --debug shows where"
+            return _ends(name, f"error: not enough memory. {said}", 2)
+        how = "" if debug else "; --debug shows the traceback"
         return _ends(name, f"unexpected {type(error).__name__}: {said} (please report it{how})", 1)
 
 
@@ -99,7 +100,7 @@ def _without_command(arguments: list[str]) -> int:
         prog="gramian",
         usage="gramian COMMAND ...",
         description=f"Kernel methods without the n-by-n matrix, on files.\n\ncommands:\n{listed}",
-        epilog="gramian COMMAND --help says more of each.",
+        epilog="Run gramian COMMAND --help for the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"gramian {gramian.__version__}")
     if not arguments:
@@ -117,7 +118,7 @@ def _without_command(arguments: list[str]) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """A request to end cleans up as an interrupt does."""
+    """Make SIGTERM clean up as an interrupt does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The parser of arguments, and the options that several subcommands have."""
+"""The argument parser, and the options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gramian.tables.sources import FORMATS
 
 
 class Parser(argparse.ArgumentParser):
-    """One that raises a :class:`UsageError`, and suggests the nearest option."""
+    """A parser that raises :class:`UsageError` and suggests the nearest option."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         args, unknown = self.parse_known_args(arguments)
         for one in unknown:
             if not one.startswith("-"):
-                raise UsageError(f"Unexpected argument {one!r}. {self.prog} --help says which.")
+                raise UsageError(f"Unexpected argument {one!r}. See {self.prog} --help.")
             option = one.partition("=")[0]
             near = get_close_matches(option, self._option_string_actions, n=1)
             hint = f" Did you mean {near[0]}?" if near else f" {self.prog} --help lists them all."
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_data(parser: Parser) -> None:
-    """Where the rows come from."""
+    """Add the argument DATA and the options for its format."""
     parser.add_argument(
         "data",
         metavar="DATA",
@@ -48,18 +48,20 @@ def add_data(parser: Parser) -> None:
     )
     group = parser.add_argument_group("data")
     group.add_argument(
-        "--format", choices=list(FORMATS), help="where neither ending nor content tell"
+        "--format",
+        choices=list(FORMATS),
+        help="file format; by default detected from the extension or the content",
     )
     group.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
-        help="whether the first line of a CSV file names the columns; by default it does unless "
-        "it holds numbers only",
+        help="whether the first line of a CSV file holds the column names; by default it does, "
+        "unless it contains only numbers",
     )
 
 
 def add_preparation(parser: Parser, target: str | None = None) -> None:
-    """Which columns are used, and how; ``target`` says what it is for, where there may be one."""
+    """Add the options for columns; ``target`` is the help text of --target, if there is one."""
     group = parser.add_argument_group("columns")
     if target:
         group.add_argument("--target", metavar="COLUMN", help=target)
@@ -68,15 +70,15 @@ def add_preparation(parser: Parser, target: str | None = None) -> None:
         metavar="COLUMN",
         action="append",
         default=[],
-        help="leave out a column, by name or number from 0; may be repeated",
+        help="drop a column, by name or number (counting from 0); can be repeated",
     )
     group.add_argument(
-        "--one-hot", action="store_true", help="make columns of 0 and 1 of columns of text"
+        "--one-hot", action="store_true", help="encode text columns as columns of 0 and 1"
     )
     group.add_argument(
         "--scale",
         choices=["standard", "minmax"],
-        help="scale columns of numbers to mean 0 and variance 1, or to 0 to 1",
+        help="scale numeric columns to mean 0 and variance 1, or to the range 0 to 1",
     )
 
 
@@ -84,16 +86,21 @@ def add_kernel(parser: Parser, *, several: bool = False) -> None:
     group = parser.add_argument_group("kernel")
     repeated: dict[str, Any] = {"action": "append", "default": []} if several else {}
     group.add_argument(
-        "--kernel", metavar="NAME", help="such as rbf, laplacian or matern:nu=2.5; default: rbf"
+        "--kernel",
+        metavar="NAME",
+        help="kernel, such as rbf, laplacian or matern:nu=2.5; default: rbf",
     )
     group.add_argument(
-        "--gamma", help="a number, or a rule: scale (the default), median, mean, percentile:10"
+        "--gamma",
+        help="kernel parameter: a number, or a rule: scale (the default), median, mean, "
+        "percentile:10",
     )
     group.add_argument(
         "--approximation",
         metavar="NAME",
-        help="such as nystroem, nystroem:n_components=400,landmarks=rpcholesky, meka, "
-        "random-fourier, or exact; by default exact while the matrix is small, then nystroem",
+        help="approximation, such as nystroem, nystroem:n_components=400,landmarks=rpcholesky, "
+        "meka, random-fourier, or exact; by default exact while the kernel matrix is small, "
+        "nystroem beyond",
         **repeated,
     )
 
@@ -101,42 +108,49 @@ def add_kernel(parser: Parser, *, several: bool = False) -> None:
 def add_run(
     parser: Parser, *, device: bool = False, seed: bool = True, scheduler: bool = False
 ) -> None:
-    """How the work is done, and what is shown of it."""
+    """Add the options that control the run."""
     group = parser.add_argument_group("run")
     if seed:
-        group.add_argument("--seed", type=int, default=0, help="of all chance; default: 0")
+        group.add_argument("--seed", type=int, default=0, help="random seed; default: 0")
     if device:
         group.add_argument(
-            "--device", default="cpu", help="cpu (the default), or cuda: compute through torch"
+            "--device", default="cpu", help="cpu (the default), or cuda to compute with torch"
         )
     if scheduler:
         group.add_argument(
             "--scheduler",
             metavar="ADDRESS",
-            help="compute on a dask cluster, such as tcp://host:8786, whose workers read DATA from "
-            "the same path",
+            help="compute on a dask cluster, such as tcp://host:8786; its workers must be able to "
+            "read DATA from the same path",
         )
-    group.add_argument("--memory", metavar="SIZE", help="memory to use beside the data, as 2GB")
-    group.add_argument("--threads", type=int, help="by default one for each core")
+    group.add_argument(
+        "--memory", metavar="SIZE", help="memory budget on top of the data, e.g. 2GB"
+    )
+    group.add_argument("--threads", type=int, help="number of threads; default: one per core")
     add_quiet(parser, group)
 
 
 def add_quiet(parser: Parser, group: Any = None) -> None:
     group = group or parser
-    group.add_argument("--quiet", action="store_true", help="show nothing but warnings and errors")
-    group.add_argument("--debug", action="store_true", help="show where an error came from")
+    group.add_argument("--quiet", action="store_true", help="print only warnings and errors")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def add_output(parser: Parser, suffix: str, *, model: bool = True) -> None:
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--output", "-o", metavar="FILE", help=f"by default DATA's name with {suffix}, right here"
+        "--output",
+        "-o",
+        metavar="FILE",
+        help=f"result file; by default the name of DATA with {suffix}, in the current folder",
     )
     if model:
         group.add_argument(
-            "--model", metavar="FILE", help="keep the model, for gramian predict and gramian.load"
+            "--model",
+            metavar="FILE",
+            help="also save the model, for gramian predict and gramian.load",
         )
-    group.add_argument("--force", action="store_true", help="replace files that are there already")
+    group.add_argument("--force", action="store_true", help="replace existing files")
 
 
 _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "device"}
@@ -144,7 +158,7 @@ _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "devic
 
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
-    """The library's settings as the options say."""
+    """Apply the options to the library's settings."""
     wanted = sys.stderr.isatty() and not args.quiet
     chosen: dict[str, Any] = {"progress": wanted and optional.is_importable("rich.progress")}
     for option, name in _SETTINGS.items():

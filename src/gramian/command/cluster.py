@@ -19,7 +19,9 @@ def add_options(parser: arguments.Parser) -> None:
     found = signatures.parameters(KernelKMeans, skip=signatures.ELSEWHERE)
     signatures.add_options(parser, "clusters", found)
     arguments.add_kernel(parser)
-    arguments.add_preparation(parser, "known classes: left out, and compared with the clusters")
+    arguments.add_preparation(
+        parser, "column of known classes: not used for the fit, but compared with the clusters"
+    )
     arguments.add_output(parser, ".labels.csv")
     arguments.add_run(parser, device=True, scheduler=True)
 
@@ -40,16 +42,16 @@ def run(args: Namespace, screen: Screen) -> None:
 
 
 def _compare(screen: Screen, table: Table, target: str | None, labels: np.ndarray) -> None:
-    """How far the clusters are the known classes, where there are any."""
+    """Show how well the clusters agree with the known classes, if there are any."""
     known = table.target if target is None else table.column(target)
     if known is None or screen.quiet or len(np.unique(known)) > len(labels) // 2:
-        return  # none, or numbers that are no classes
+        return  # no target, or numbers that are not classes
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     classes = np.unique(known, return_inverse=True)[1]
     rand, information = (
         score(classes, labels) for score in (adjusted_rand_score, normalized_mutual_info_score)
     )
-    named = "its classes" if target is None else target
+    named = "the known classes" if target is None else target
     said = f"adjusted Rand index {rand:.3f}, mutual information {information:.3f}"
     screen.line("agreement", f"with {named}: {said}")

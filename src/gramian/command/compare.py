@@ -1,4 +1,4 @@
-"""``gramian compare``: approximations on your rows, side by side, in a report."""
+"""``gramian compare``: approximations on your data, side by side, in a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gramian.command import arguments, estimators, reading, signatures
 from gramian.command.results import Outputs
 from gramian.command.screen import Screen, visible
 
-# What the command has other options for, or none.
+# Parameters that have options of their own, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
 LINE = "{:<20} {:>6} {:>30} {:>9} {:>9} {:>13} {:>8}"
 
@@ -24,7 +24,7 @@ def add_options(parser: arguments.Parser) -> None:
     )
     signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
     arguments.add_kernel(parser, several=True)
-    arguments.add_preparation(parser, "a column to be predicted: approximations are scored on it")
+    arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
     arguments.add_run(parser)
 

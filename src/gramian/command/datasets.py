@@ -1,4 +1,4 @@
-"""``gramian datasets``: the data sets that have names."""
+"""``gramian datasets``: list the named data sets."""
 
 from __future__ import annotations
 
@@ -20,6 +20,4 @@ def run(args: Namespace, screen: Screen) -> None:
         test = "" if one.test_rows is None else f"{one.test_rows:,}"
         table.append([one.name, rows, columns, test, one.place])
     screen.table(["name", ">rows", ">columns", ">test rows", "from"], table)
-    screen.line(
-        "NAME.npz", f"in the folder that the variable {datasets.FOLDER} names is the set NAME"
-    )
+    screen.line("NAME.npz", f"in the folder that {datasets.FOLDER} names becomes the data set NAME")

@@ -1,5 +1,5 @@
-"""What ends the command with one line."""
+"""The error that ends the command with one line."""
 
 
 class UsageError(Exception):
-    """A wrong use of the command; its text says what to do."""
+    """The command was used incorrectly; the message says what to do."""

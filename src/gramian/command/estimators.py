@@ -1,4 +1,4 @@
-"""The estimator that the options describe, and what there is to say of it once it is fitted."""
+"""Build an estimator from the options, and describe it once it is fitted."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ KERNELS: dict[str, type] = {
 
 
 def estimator(args: Namespace, cls: Any) -> Any:
-    """A learner of this class with the options that were given, its kernel among them."""
+    """Return a learner of this class with the given options, including its kernel."""
     return cls(**given(args, cls), kernel=_kernel(args, cls), random_state=args.seed)
 
 
 def approximation(args: Namespace, name: str) -> Approximation:
-    """An approximation by itself."""
+    """Return an approximation, for use without a learner."""
     made = _approximated(args, args.approximation or name)
     if not isinstance(made, Approximation):
-        raise UsageError("The exact kernel has no features: --approximation must be another.")
+        raise UsageError("The exact kernel has no features: choose another --approximation.")
     return made.set_params(random_state=args.seed)
 
 
@@ -57,12 +57,12 @@ def _approximated(args: Namespace, text: str) -> Any:
 
 
 def bare_kernel(args: Namespace, cls: Any) -> Kernel:
-    """The kernel itself: by default that of the class it is for."""
+    """Return the kernel; by default the default kernel of ``cls``."""
     text = args.kernel or inspect.signature(cls).parameters["kernel"].default
     kernel = from_text(text, KERNELS, "kernel")
     if args.gamma is not None:
         if "gamma" not in kernel.get_params():
-            raise UsageError(f"--gamma: the kernel {text} has none.")
+            raise UsageError(f"--gamma: the kernel {text} has no gamma.")
         kernel = from_text(f"{text.partition(':')[0]}:gamma={args.gamma}", KERNELS, "kernel", **{
             name: value for name, value in kernel.get_params().items() if name != "gamma"
         })  # fmt: skip
@@ -70,7 +70,7 @@ def bare_kernel(args: Namespace, cls: Any) -> Kernel:
 
 
 def show(screen: Screen, fitted: Any, rows: Rows) -> None:
-    """Kernel, approximation with its error, and memory."""
+    """Print the kernel, the approximation with its error, and the memory."""
     if screen.quiet:
         return
     kernel = fitted.kernel_
@@ -79,13 +79,13 @@ def show(screen: Screen, fitted: Any, rows: Rows) -> None:
     used = fitted if isinstance(fitted, Approximation) else fitted.approximation_
     matrix = config.format_bytes(Gram(kernel, rows).nbytes)
     if used is None:
-        screen.line("matrix", f"exact: {matrix} in all")
+        screen.line("matrix", f"exact, {matrix}")
         return
     screen.line("matrix", f"{type(used).__name__}, {counted(used.n_components_, 'feature', ',')}")
     try:
         error = gramian.relative_error(used, rows)
         screen.line("error", f"{error}, relative to the kernel matrix (Frobenius)")
     except gramian.MemoryBudgetError:
-        screen.line("error", "not measured: that takes more memory than --memory allows")
+        screen.line("error", "not measured: it needs more memory than --memory allows")
     size = config.format_bytes(used.nbytes_)
-    screen.line("memory", f"{size} for all features, {matrix} for the whole matrix")
+    screen.line("memory", f"{size} for the features; the exact matrix would take {matrix}")

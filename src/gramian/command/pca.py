@@ -34,6 +34,6 @@ def run(args: Namespace, screen: Screen) -> None:
         ratios = np.asarray(array_ops.to_numpy(model.explained_variance_ratio_))
         shown = ", ".join(f"{ratio:.1%}" for ratio in ratios[:10])
         more = ", ..." if len(ratios) > 10 else ""
-        screen.line("variance", f"{shown}{more} ({ratios.sum():.1%} in all)")
+        screen.line("variance", f"{shown}{more} ({ratios.sum():.1%} in total)")
         outputs.write(outcome_writer(model, rows)[1], TableModel(model, preparation))
     outputs.show(screen, "output")

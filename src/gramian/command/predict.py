@@ -1,4 +1,4 @@
-"""``gramian predict``: a model on new rows."""
+"""``gramian predict``: apply a saved model to new rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gramian.tables import Preparation, Table, TableModel
 
 def add_options(parser: arguments.Parser) -> None:
     parser.add_argument(
-        "fitted", metavar="MODEL", help="a file that --model, or gramian.save, wrote"
+        "fitted", metavar="MODEL", help="a model file, written by --model or gramian.save"
     )
     arguments.add_data(parser)
-    arguments.add_output(parser, "what it gives, such as .labels.csv", model=False)
+    arguments.add_output(parser, "the kind of result, such as .labels.csv", model=False)
     arguments.add_run(parser, seed=False)
 
 
@@ -33,7 +33,7 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, kind.suffix)
     preparation = loaded.preparation if isinstance(loaded, TableModel) else None
     with reading.opened(args, None if preparation is None else preparation.names) as table:
-        if preparation is None:  # saved from Python: what its rows were is known by width and name
+        if preparation is None:  # saved from Python: only width and feature names are known
             names = getattr(estimator, "feature_names_in_", [])
             others = [name for name in table.names if name not in names] if len(names) else []
             preparation = Preparation(table, exclude=others)
@@ -52,7 +52,7 @@ def run(args: Namespace, screen: Screen) -> None:
 def _score(
     screen: Screen, table: Table, preparation: Preparation, estimator: Any, predicted: Any
 ) -> None:
-    """Where the truth is known, say how good the predictions are."""
+    """Score the predictions if the true values are known."""
     known = preparation.target in table.names and (
         table.named or len(table.names) == preparation.width
     )

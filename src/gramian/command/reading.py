@@ -1,4 +1,4 @@
-"""The table that DATA stands for, and its rows."""
+"""Open the table that DATA names, and prepare its rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ STDIN = "-"
 
 @contextmanager
 def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
-    """The table, while it is worked on; standard input lies in a file meanwhile."""
+    """Open the table; standard input is copied to a temporary file."""
     options: dict[str, Any] = {"format": args.format, "header": args.header, "like": like}
     if args.data != STDIN:
         yield open_table(args.data, **options)
         return
     if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError("There is no data on standard input: pipe some, or give a file.")
+        raise UsageError("There is no data on standard input: pipe data in, or name a file.")
     with tempfile.NamedTemporaryFile(prefix="gramian-") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
@@ -39,16 +39,16 @@ def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
             table = open_table(file.name, **options)
             table.said = "standard input"
             yield table
-        except (ValueError, OSError) as error:  # which know the file only
+        except (ValueError, OSError) as error:  # these name the temporary file
             said = str(error).replace(f"The file {file.name!r}", "Standard input")
             raise UsageError(said.replace(repr(file.name), "standard input")) from error
 
 
 def stem(data: str) -> str:
-    """What results of this data are called after."""
+    """Return the name that results of this data start with."""
     if data == STDIN:
         return "stdin"
-    if not Path(data).exists():  # a data set, or its test part
+    if not Path(data).exists():  # a data set, or its test set
         return Path(data).name.replace(":", "-")
     name = Path(data).name or Path(data).resolve().name
     ending = next((e for e in ENDINGS if name.lower().endswith(e) and len(name) > len(e)), "")
@@ -56,7 +56,7 @@ def stem(data: str) -> str:
 
 
 class Training(NamedTuple):
-    """What is to be learned from."""
+    """The training data."""
 
     table: Table
     preparation: Preparation
@@ -65,7 +65,7 @@ class Training(NamedTuple):
 
 @contextmanager
 def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
-    """DATA, opened, prepared as the options say, and shown."""
+    """Open DATA, prepare it as the options say, and describe it on the screen."""
     with on_cluster(args) as spread, opened(args) as table:
         preparation = prepared(table, args, target)
         raw = spread(preparation.raw(table))
@@ -76,15 +76,15 @@ def training(args: Namespace, screen: Screen, target: str | None = None) -> Iter
 
 @contextmanager
 def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
-    """What makes rows those of a cluster, where one is to be used; they are not changed else."""
+    """Yield a function that moves rows to the cluster, or returns them if there is none."""
     address = getattr(args, "scheduler", None)
     if address is None:
         yield lambda rows: rows
         return
     if args.data == STDIN:
-        raise UsageError("--scheduler: workers cannot read standard input; give a file.")
+        raise UsageError("--scheduler: workers cannot read standard input; name a file.")
     if args.scale == "minmax":
-        raise UsageError("--scheduler does not go with --scale minmax; use --scale standard.")
+        raise UsageError("--scheduler does not support --scale minmax; use --scale standard.")
     from gramian.rows.dask.rows import connected, spread_rows
 
     device = None if args.device == "cpu" else args.device
@@ -101,7 +101,7 @@ def prepared(table: Table, args: Namespace, target: str | None = None) -> Prepar
 def show(screen: Screen, table: Table, preparation: Preparation) -> None:
     used = len(preparation.columns)
     left_out = [name for name in table.names if name not in preparation.names]
-    said = f"{counted(table.n_rows, 'row', ',')}, {counted(used, 'column', ',')} of {table.said}"
+    said = f"{counted(table.n_rows, 'row', ',')}, {counted(used, 'column', ',')} from {table.said}"
     if left_out:
         named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
         said += f" (without {', '.join(named)})"

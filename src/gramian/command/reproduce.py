@@ -1,4 +1,4 @@
-"""``gramian reproduce``: every figure and table of the papers, measured and compared."""
+"""``gramian reproduce``: measure the figures and tables of the papers and compare."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ def add_options(parser: arguments.Parser) -> None:
         "what",
         metavar="WHAT",
         nargs="*",
-        help="all (the default), papers (003), or figures, tables and theorems (003/figure-1); "
-        "list shows them and runs none",
+        help="all (the default), a paper (003), or a figure, table or theorem (003/figure-1); "
+        "list prints the names and runs nothing",
     )
     group = parser.add_argument_group("experiments")
     group.add_argument(
         "--quick",
         action="store_true",
-        help="few runs on data that ships with scikit-learn, in about three minutes; otherwise "
-        "the papers' sets are read from the folder that GRAMIAN_DATA names",
+        help="fewer runs, on data that ships with scikit-learn, in about three minutes; without "
+        "it, the papers' data sets are read from the folder in GRAMIAN_DATA",
     )
     group.add_argument(
-        "--rows", type=int, metavar="N", help="deformed digits of 003/figure-2; default: 100000"
+        "--rows",
+        type=int,
+        metavar="N",
+        help="number of deformed digits for 003/figure-2; default: 100000",
     )
     group.add_argument(
         "--cache",
         metavar="FOLDER",
-        help="where measured numbers are kept, so that nothing is measured twice; by default in "
-        "the user's cache folder",
+        help="folder for measured numbers, so that nothing is measured twice; default: the user's "
+        "cache folder",
     )
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -48,13 +51,12 @@ def add_options(parser: arguments.Parser) -> None:
         "-o",
         metavar="FILE",
         default="reproduction.html",
-        help="the report; the numbers go beside it, with the ending .json; default: "
-        "reproduction.html",
+        help="the report; the numbers are written next to it as .json; default: reproduction.html",
     )
     output.add_argument(
-        "--summary", metavar="FILE", help="the verdicts as a page of Markdown, too; must end in .md"
+        "--summary", metavar="FILE", help="also write the verdicts as Markdown; must end in .md"
     )
-    output.add_argument("--force", action="store_true", help="replace files that are there already")
+    output.add_argument("--force", action="store_true", help="replace existing files")
     arguments.add_run(parser, seed=False)
 
 
@@ -91,13 +93,13 @@ def run(args: Namespace, screen: Screen) -> None:
     if missing:
         raise UsageError(
             f"{len(missing)} of {counted(len(found.outcomes), 'experiment')} could not be run. "
-            f"{missing[0].name}: {missing[0].reason} --quick needs no data."
+            f"{missing[0].name}: {missing[0].reason} Try --quick, which needs no data."
         )
 
 
 def _list(names: list[str], screen: Screen) -> None:
     found = experiments.find(names or ["all"])
-    screen.table(["name", "what"], [[each.name, each.title] for each in found])
+    screen.table(["name", "title"], [[each.name, each.title] for each in found])
 
 
 def _show(outcome: experiments.Outcome, screen: Screen) -> None:

@@ -1,4 +1,4 @@
-"""``gramian ridge``: kernel ridge regression, or classification."""
+"""``gramian ridge``: kernel ridge regression or classification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gramian.command.screen import Screen
 from gramian.learners import KernelRidge, KernelRidgeClassifier
 from gramian.tables import Table, TableModel
 
-MOST_CLASSES = 20  # whole numbers of more different values are taken for measurements
+MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
 
 
 def add_options(parser: arguments.Parser) -> None:
@@ -25,22 +25,22 @@ def add_options(parser: arguments.Parser) -> None:
     found = signatures.parameters(*both, skip=signatures.ELSEWHERE)
     signatures.add_options(parser, "ridge", found)
     arguments.add_kernel(parser)
-    arguments.add_preparation(parser, "the column to be predicted, by name or number from 0")
+    arguments.add_preparation(parser, "column to predict, by name or number (counting from 0)")
     group = parser.add_argument_group("target")
     group.add_argument(
         "--task",
         choices=["auto", "regress", "classify"],
         default="auto",
-        help=f"by default text, and whole numbers of at most {MOST_CLASSES} different values, are "
-        "classes",
+        help=f"by default, text and whole numbers with at most {MOST_CLASSES} distinct values are "
+        "classified, and other numbers are regressed on",
     )
     group.add_argument(
         "--holdout",
         type=_fraction,
         default=0.2,
         metavar="PART",
-        help="the part of the rows, drawn at random, that the model is not fitted to but scored "
-        "on; 0 fits it to all. Default: 0.2",
+        help="fraction of the rows, chosen at random, to hold out and score; 0 fits all rows. "
+        "Default: 0.2",
     )
     arguments.add_output(parser, ".predictions.csv")
     arguments.add_run(parser, device=True)
@@ -52,7 +52,7 @@ def _fraction(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise ArgumentTypeError(f"expected a number from 0 up to 1; got {text!r}")
+        raise ArgumentTypeError(f"expected a number from 0 to less than 1; got {text!r}")
     return value
 
 
@@ -62,7 +62,7 @@ def run(args: Namespace, screen: Screen) -> None:
         y = target_of(table, args)
         classes = is_classes(y) if args.task == "auto" else args.task == "classify"
         if not classes and y.dtype.kind not in "biuf":
-            raise UsageError("The target holds text: only --task classify takes it.")
+            raise UsageError("The target contains text, which only --task classify accepts.")
         model = estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
         preparation = reading.prepared(table, args, args.target)
         raw = preparation.raw(table)
@@ -70,31 +70,31 @@ def run(args: Namespace, screen: Screen) -> None:
         train = np.flatnonzero(~held_out)
         preparation.learn_scale(raw.choose(train) if held_out.any() else raw)
         reading.show(screen, table, preparation)
-        screen.line("target", _about(y, classes, args.target or "its own"))
+        screen.line("target", _about(y, classes, args.target or "from the data set"))
         rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
         with screen.timed():
             model.fit(fitted_to, y[train])
         estimators.show(screen, model, fitted_to)
         if model.path_ is not None:
-            screen.line("alpha", f"{model.alpha_:.4g}, chosen")
+            screen.line("alpha", f"{model.alpha_:.4g}, chosen automatically")
         predicted = np.asarray(array_ops.to_numpy(model.predict(rows)))
         columns = columns_of(model, predicted)
         if held_out.any():
             columns["held_out"] = held_out
-            where = f"{counted(held_out.sum(), 'row', ',')} held out"
+            where = counted(held_out.sum(), "held-out row", ",")
             score(screen, y[held_out], predicted[held_out], where, classes)
         outputs.write(writer(columns), TableModel(model, preparation))
     outputs.show(screen, "output")
 
 
 def target_of(table: Table, args: Namespace) -> np.ndarray:
-    """The column that was asked for, or the target that the data comes with."""
+    """Return the requested column, or the target of the data set."""
     if args.target is not None:
         return table.column(table.find(args.target))
     if table.target is None:
         raise UsageError(
-            f"{table.said} has no target of its own: --target COLUMN names the column to predict."
+            f"{table.said} has no target: name the column to predict with --target COLUMN."
         )
     return table.target
 
@@ -108,14 +108,14 @@ def is_classes(y: np.ndarray) -> bool:
 
 def _about(y: np.ndarray, classes: bool, name: str) -> str:
     if classes:
-        other = " (--task regress takes them as numbers)" if y.dtype.kind in "iuf" else ""
+        other = " (--task regress treats them as numbers)" if y.dtype.kind in "iuf" else ""
         return f"{name}: {counted(len(np.unique(y)), 'class', ',')}{other}"
     low, high = (f"{float(end):.4g}" for end in (y.min(), y.max()))
     return f"{name}: numbers from {low} to {high}"
 
 
 def _drawn(n: int, part: float, seed: int) -> np.ndarray:
-    """Which rows are held out."""
+    """Return a mask of the rows to hold out."""
     held_out = np.zeros(n, dtype=bool)
     count = min(round(part * n), n - 2)
     if count > 0:
@@ -124,13 +124,13 @@ def _drawn(n: int, part: float, seed: int) -> np.ndarray:
 
 
 def score(screen: Screen, y: Any, predicted: Any, where: str, classes: bool) -> None:
-    """How good predictions are."""
+    """Print the score of the predictions."""
     if classes:
         right = float(np.mean(np.asarray(y == predicted)))
-        screen.line("score", f"{right:.1%} of {where} are right")
+        screen.line("score", f"accuracy {right:.1%} on {where}")
         return
     missed = np.asarray(y, dtype=float) - predicted
     spread = float(np.var(np.asarray(y, dtype=float)))
     explained = f"R² {1 - float(np.mean(missed**2)) / spread:.4f}, " if spread > 0 else ""
     root = float(np.sqrt(np.mean(missed**2)))
-    screen.line("score", f"{explained}root mean squared error {root:.4g}, on {where}")
+    screen.line("score", f"{explained}root mean squared error {root:.4g} on {where}")

@@ -1,4 +1,4 @@
-"""What the command shows: short lines, in which no name can do harm."""
+"""Print the command's output: short lines, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LABEL = 10
 
 
 def visible(text: str) -> str:
-    """One line of text, with everything escaped that a terminal would not show but obey."""
+    """Return text as one line, with characters that control a terminal escaped."""
     text = re.sub(r"\s*\n\s*", " ", text.strip())
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
@@ -23,18 +23,18 @@ def visible(text: str) -> str:
 
 
 class Screen:
-    """Lines and tables on standard output, or nothing where quiet is asked for."""
+    """Lines and tables on standard output, or nothing if ``quiet``."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
 
     def print(self, text: str) -> None:
-        """Text as it is: names in it must have been made ``visible``."""
+        """Print text unchanged: escape names in it with ``visible`` first."""
         if self.quiet:
             return
         try:
             print(text, flush=True)
-        except BrokenPipeError:  # nobody reads on, as after head; nor should Python's own end write
+        except BrokenPipeError:  # the reader stopped, like head; keep Python's exit from writing
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
 
@@ -42,7 +42,7 @@ class Screen:
         self.print(f"{label:<{LABEL}}{visible(text)}")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows of texts below the names of their columns; one that begins with > is of numbers."""
+        """Print a table; a column whose name starts with > is aligned to the right."""
         names = [column.removeprefix(">") for column in columns]
         lines = [names, *([visible(text) for text in row] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -61,7 +61,7 @@ class Screen:
 
 @contextmanager
 def warnings_in_one_line(name: str) -> Iterator[None]:
-    """The library's warnings as lines on standard error; those of others are left out."""
+    """Print gramian's warnings as lines on standard error; hide those of other libraries."""
 
     def show(message: Any, *where: Any, **more: Any) -> None:
         print(visible(f"{name}: warning: {message}"), file=sys.stderr)

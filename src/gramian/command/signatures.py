@@ -1,4 +1,4 @@
-"""Options from the signatures and docstrings of classes and functions, written there once."""
+"""Make command-line options from the signatures and docstrings of classes and functions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 import gramian
 from gramian.command.errors import UsageError
 
-ELSEWHERE = ("kernel", "random_state")  # these have options of their own
-DEST = "parameter_"  # before a parameter's name, among the parsed arguments
+ELSEWHERE = ("kernel", "random_state")  # these have their own options
+DEST = "parameter_"  # prefix of parameter names among the parsed arguments
 
 
 class Parameter(NamedTuple):
-    """A parameter as its signature and its docstring have it."""
+    """A parameter, as described by its signature and docstring."""
 
     name: str
     default: Any
-    kind: str  # what the docstring says that it may be
+    kind: str  # the type in the docstring
     annotation: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """The words that it may be."""
+        """The words that it accepts."""
         return re.findall(r'"([^"]+)"', self.kind)
 
     @property
@@ -41,7 +41,7 @@ class Parameter(NamedTuple):
         return types
 
     def value(self, text: str) -> Any:
-        """What a text stands for; a ``ValueError`` if it is none of what the parameter may be."""
+        """Convert text to a value; ``ValueError`` if the parameter does not accept it."""
         types = self.types
         if text in self.words:
             return text
@@ -66,7 +66,7 @@ class Parameter(NamedTuple):
 
     @property
     def takes(self) -> str:
-        """What a text may be, in words."""
+        """The accepted values, in words."""
         types, kinds = self.types, list(self.words)
         if types & {"int", "float"}:
             kinds.append("a number" if "float" in types else "a whole number")
@@ -90,7 +90,7 @@ def _number(text: str) -> int | float | None:
 
 
 def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
-    """The parameters of classes or functions; of one that several have, the first docstring's."""
+    """Collect the parameters of classes or functions; the first docstring wins."""
     found: dict[str, Parameter] = {}
     for owner in owners:
         documented = _documented(owner)
@@ -104,7 +104,7 @@ def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
 
 
 def _documented(owner: Any) -> dict[str, tuple[str, str]]:
-    """What the section Parameters of a docstring says: for each name its kind and its text."""
+    """Read the Parameters section of a docstring: type and text for each name."""
     doc = inspect.getdoc(owner) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", doc, flags=re.S | re.M)
     found: dict[str, tuple[str, str]] = {}
@@ -117,13 +117,13 @@ def _documented(owner: Any) -> dict[str, tuple[str, str]]:
             if colon:
                 kind = re.sub(r",?\s*default=.*", "", kind).strip()
                 found[name] = kind, inspect.cleandoc(text)
-            elif other:  # said once, for several classes
+            elif other:  # documented by another class
                 found[name] = _documented(getattr(gramian, other[1]))[name]
     return found
 
 
 def add_options(parser: argparse.ArgumentParser, title: str, found: dict[str, Parameter]) -> None:
-    """An option for each parameter; those that are not given keep the default of the signature."""
+    """Add one option per parameter; options that are not used keep the signature's default."""
     group = parser.add_argument_group(title)
     for name, parameter in found.items():
         option = f"--{name.replace('_', '-')}"
@@ -146,7 +146,7 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
 
 
 def given(args: argparse.Namespace, owner: Any) -> dict[str, Any]:
-    """Those of the options that were given and that this class or function has."""
+    """Return the options that were used; an error if ``owner`` has no such parameter."""
     has = inspect.signature(owner).parameters
     options = {
         name.removeprefix(DEST): value
@@ -156,13 +156,13 @@ def given(args: argparse.Namespace, owner: Any) -> dict[str, Any]:
     for name in options:
         if name not in has:
             raise UsageError(
-                f"--{name.replace('_', '-')} means nothing here: {owner.__name__} has no {name}."
+                f"--{name.replace('_', '-')} does not apply: {owner.__name__} has no {name}."
             )
     return options
 
 
 def by_name(text: str, known: dict[str, Any], what: str) -> Any:
-    """What a name stands for; an error that suggests the nearest."""
+    """Look up a name; the error suggests the nearest one."""
     name = text.lower().replace("_", "-")
     if name in known:
         return known[name]
@@ -172,7 +172,7 @@ def by_name(text: str, known: dict[str, Any], what: str) -> Any:
 
 
 def from_text(text: str, known: dict[str, type], what: str, **fixed: Any) -> Any:
-    """An object from ``NAME`` or ``NAME:PARAMETER=VALUE,PARAMETER=VALUE``."""
+    """Build an object from ``NAME`` or ``NAME:PARAMETER=VALUE,PARAMETER=VALUE``."""
     name, _, rest = text.partition(":")
     cls = by_name(name, known, what)
     takes = parameters(cls, skip=(*ELSEWHERE, *fixed))
@@ -181,8 +181,8 @@ def from_text(text: str, known: dict[str, type], what: str, **fixed: Any) -> Any
         key, equals, value = part.partition("=")
         if not equals:
             raise UsageError(
-                f"Expected {name}:PARAMETER=VALUE for the {what}, its parameters are "
-                f"{', '.join(takes) or 'none'}; got {text!r}."
+                f"Expected {name}:PARAMETER=VALUE for the {what}; got {text!r}. Its parameters: "
+                f"{', '.join(takes) or 'none'}."
             )
         key = key.strip().replace("-", "_")
         if key not in takes:

@@ -270,14 +270,14 @@ def test_names_may_be_written_as_they_are_typed(name):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"approximations": "nystrum"}, "knows no approximation 'nystrum'"),
+        ({"approximations": "nystrum"}, "Unknown approximation 'nystrum'"),
         ({"approximations": []}, "at least one"),
-        ({"approximations": [Nystroem(), Nystroem()]}, "is there twice"),
+        ({"approximations": [Nystroem(), Nystroem()]}, "twice. Name them"),
         ({"sizes": []}, "at least one number"),
         ({"sizes": [0]}, "positive integer"),
         ({"repeats": 0}, "positive integer"),
         ({"n_clusters": 1000}, "exceeds the 150 rows"),
-        ({"y": Y[:10]}, "one entry for each of the 150 rows"),
+        ({"y": Y[:10]}, "one entry per row, 150 rows"),
         ({"y": np.full(150, np.nan)}, "NaN or infinity"),
         ({"kernel": "rfb"}, "Did you mean 'rbf'"),
     ],
@@ -389,7 +389,7 @@ def test_rules_become_numbers_once_on_all_rows():
     found = compare(X, kernel=RBF("median"), sizes=[5], approximations="nystroem uniform",
                     max_rows=50, repeats=1, random_state=0)  # fmt: skip
     assert found.kernel.gamma == RBF("median").fit(X, random_state=0).gamma_
-    assert found.settings["gamma"] == "by the rule 'median'"
+    assert found.settings["gamma"] == "from the rule 'median'"
 
 
 def test_structure_of_the_matrix(comparison):

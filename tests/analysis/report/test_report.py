@@ -77,7 +77,7 @@ def test_the_page_holds_what_it_should(comparison):
     assert comparison.code in said
     for result in comparison.results:
         assert result.name in said
-    titles = ["Error against memory and time", "What a learner makes of it", "gamma, in use"]
+    titles = ["Error against memory and time", "Score of the learner", "gamma, in use"]
     titles += ["Why: the kernel matrix", "All measurements", "Settings and versions"]
     for title in titles:
         assert title in said
@@ -91,16 +91,16 @@ def test_the_page_holds_what_it_should(comparison):
 
 def test_a_page_without_scores_gammas_or_failures(unscored):
     text = page(unscored)
-    assert "What a learner makes of it" not in text
-    assert "How it changes with gamma" not in text
-    assert "Left out" not in text
+    assert "Score of the learner" not in text
+    assert "Effect of gamma" not in text
+    assert "Not measured" not in text
     assert "linear" in text.lower()
 
 
 def test_what_failed_is_on_the_page():
     found = compare(load_iris().data, sizes=[5, 20], approximations=["meka"], repeats=1)
     text = page(found)
-    assert "Left out" in text and "total rank of 10 blocks" in text
+    assert "Not measured" in text and "total rank of 10 blocks" in text
 
 
 def test_the_page_loads_nothing_and_runs_its_own_script_only(comparison):

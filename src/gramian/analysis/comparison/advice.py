@@ -1,4 +1,4 @@
-"""What follows from a comparison: which approximation to take, in words and as code."""
+"""The advice that follows from a comparison, in words and as code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gramian.backend.wording import counted
 if TYPE_CHECKING:
     from gramian.analysis.comparison.result import Comparison, Measurement
 
-SCORE_LOSS = 0.01  # how far below the best score a smaller approximation may be
-ERROR_AIM = 0.05  # the error to stay below where there is no score
+SCORE_LOSS = 0.01  # how far below the best score the recommendation may be
+ERROR_AIM = 0.05  # the largest error of the recommendation if there are no scores
 
 
 def best(comparison: Comparison) -> Measurement:
-    """The least memory whose score is near the best or, without scores, whose error is small."""
+    """Return the result with the least memory among those with a good score or small error."""
     results = comparison.approximations
     if comparison.score_name is not None:
         top = max(_score(result) for result in results)
@@ -40,7 +40,7 @@ def recommendation(comparison: Comparison) -> str:
     what = f"{chosen.name} with {counted(chosen.size, 'feature', ',')}"
     error = percent(chosen.error)
     memory = (
-        f"{format_bytes(chosen.nbytes_all)} for all {counted(data.rows, 'row', ',')} (the exact "
+        f"{format_bytes(chosen.nbytes_all)} for all {counted(data.rows, 'row', ',')} (exact "
         f"matrix: {format_bytes(matrix_bytes(comparison))})"
     )
     if comparison.score_name is not None:
@@ -48,28 +48,28 @@ def recommendation(comparison: Comparison) -> str:
         beside = "" if exact is None or exact.score is None else f" (exact: {exact.score:.3f})"
         where = f" on {counted(data.held_out, 'held-out row', ',')}" if data.held_out else ""
         return (
-            f"Take {what}: {comparison.score_name} {chosen.score:.3f}{beside}{where}, the least "
-            f"memory within {SCORE_LOSS:g} of the best, with a relative error of {error} and "
+            f"Use {what}: {comparison.score_name} {chosen.score:.3f}{beside}{where}, {error} "
+            f"relative error, and the least memory within {SCORE_LOSS:g} of the best score: "
             f"{memory}."
         )
     if chosen.error <= ERROR_AIM:
         return (
-            f"Take {what}: a relative error of {error}, the least memory below {ERROR_AIM:.0%}, "
-            f"with {memory}."
+            f"Use {what}: {error} relative error, and the least memory below {ERROR_AIM:.0%} "
+            f"error: {memory}."
         )
     return (
-        f"Take {what}, the closest of all: its relative error of {error} is still above "
+        f"Use {what}, the most accurate: its relative error of {error} is still above "
         f"{ERROR_AIM:.0%}, so try larger sizes or another gamma; it takes {memory}."
     )
 
 
 def affordable(comparison: Comparison) -> tuple[bool, str]:
-    """Whether the exact matrix of all rows fits the memory budget, and a sentence that says so."""
+    """Whether the exact matrix of all rows fits in the memory budget, and a sentence about it."""
     size, budget = matrix_bytes(comparison), int(comparison.settings["memory budget"])
     rows = counted(comparison.data.rows, "row", ",")
     if size <= budget:
         said = f"The exact matrix of {rows} takes {format_bytes(size)}"
-        return True, f"{said}, and the memory budget is {format_bytes(budget)}."
+        return True, f"{said}; the memory budget is {format_bytes(budget)}."
     return False, (
         f"The exact matrix of {rows} would take {format_bytes(size)}; the memory budget is "
         f"{format_bytes(budget)}."
@@ -77,7 +77,7 @@ def affordable(comparison: Comparison) -> tuple[bool, str]:
 
 
 def matrix_bytes(comparison: Comparison) -> int:
-    """What the exact matrix of all rows would take."""
+    """Return the size of the exact matrix of all rows."""
     return comparison.settings["bytes per kernel value"] * comparison.data.rows**2
 
 
@@ -92,7 +92,7 @@ def code(comparison: Comparison) -> str:
         lines += [
             "approximation.fit(X)",
             "print(approximation.nbytes_, relative_error(approximation, X))",
-            "# Learners take it as their kernel: KernelKMeans(8, kernel=approximation)",
+            "# Pass it to a learner as its kernel: KernelKMeans(8, kernel=approximation)",
         ]
     else:
         source.variables.append((chosen.approximation, "approximation"))

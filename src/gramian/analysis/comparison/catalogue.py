@@ -1,4 +1,4 @@
-"""Which approximations are compared: those that serve a kernel, or those that are asked for."""
+"""Which approximations to compare: those that support the kernel, or those requested."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from gramian.rows import Rows
 
 
 class Method(NamedTuple):
-    """An approximation under a name; its number of features is what is varied."""
+    """A named approximation whose number of features is varied."""
 
     name: str
     approximation: Approximation
 
     def sized(self, kernel: Kernel, size: int, seed: int) -> Approximation:
-        """An unfitted copy."""
+        """Return an unfitted copy of the given size."""
         parameters = {"kernel": kernel, "n_components": size, "random_state": seed}
         return clone(self.approximation).set_params(**parameters)
 
@@ -53,7 +53,7 @@ NAMES = tuple(method.name for method in CATALOGUE)
 
 
 def chosen(given: Any, kernel: Kernel, rows: Rows) -> list[Method]:
-    """What ``approximations=`` of :func:`gramian.compare` stands for, for a kernel in numbers."""
+    """Resolve ``approximations=`` of :func:`gramian.compare`, for a kernel without rules."""
     if given is None:
         methods = [_suited(method, kernel) for method in CATALOGUE if _serves(method, kernel, rows)]
     elif isinstance(given, Mapping):
@@ -67,8 +67,8 @@ def chosen(given: Any, kernel: Kernel, rows: Rows) -> list[Method]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"approximations of compare must differ; {', '.join(map(repr, twice))} is there twice. "
-            "Give them names of their own: approximations={'one': ..., 'other': ...}."
+            f"approximations of compare must differ; got {', '.join(map(repr, twice))} twice. "
+            "Name them: approximations={'one': ..., 'other': ...}."
         )
     return methods
 
@@ -79,14 +79,14 @@ def _method(given: Any, kernel: Kernel) -> Method:
     known = {_plain(method.name): method for method in CATALOGUE}
     if _plain(given) not in known:
         raise ValueError(
-            f"compare knows no approximation {given!r}. Its names are: {', '.join(NAMES)}; or pass "
-            "an Approximation, such as Nystroem(landmarks='greedy')."
+            f"Unknown approximation {given!r}. The names are: {', '.join(NAMES)}. Or pass an "
+            "Approximation, such as Nystroem(landmarks='greedy')."
         )
     return _suited(known[_plain(given)], kernel)
 
 
 def _plain(name: str) -> str:
-    """A name without accents, spaces, dashes and capitals; 'ö' may also be written 'oe'."""
+    """Remove accents, spaces, dashes and capitals; 'oe' is the same as 'ö'."""
     name = unicodedata.normalize("NFKD", name.lower().replace("oe", "o"))
     return "".join(letter for letter in name if letter.isalnum())
 
@@ -101,7 +101,7 @@ def _checked(given: Any) -> Approximation:
 
 
 def _name(approximation: Approximation) -> str:
-    """The class, and what differs from its defaults beside what compare sets itself."""
+    """Return the class name and the parameters that differ from their defaults."""
     own = ("kernel", "n_components", "random_state")
     changed = changed_parameters(approximation).items()
     said = [f"{name}={value!r:.40}" for name, value in changed if name not in own]
@@ -122,7 +122,7 @@ def _serves(method: Method, kernel: Kernel, rows: Rows) -> bool:
 
 
 def _suited(method: Method, kernel: Kernel) -> Method:
-    """Orthogonal frequencies where they leave the kernel unbiased, else independent ones."""
+    """Use orthogonal frequencies if they are unbiased for this kernel, else independent ones."""
     if isinstance(method.approximation, RandomFourier) and _has_frequencies(kernel):
         radial = all(law.is_radial for law in laws(kernel))
         kind = "orthogonal" if radial else "iid"

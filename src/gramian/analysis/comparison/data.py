@@ -1,4 +1,4 @@
-"""The rows that are measured: a sample, split where a target tells how good predictions are."""
+"""The rows to measure: a sample, split if there is a target."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gramian.kernels import Kernel
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.files import formats
 
-HELD_OUT = 4  # one of so many rows
-MOST_CLASSES = 20  # whole numbers with more values than this are a quantity, not classes
+HELD_OUT = 4  # one in four rows is held out
+MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows in memory to learn from and, where there is a target, rows held out."""
+    """Training rows in memory and, if there is a target, held-out rows."""
 
     rows: ArrayRows
     target: np.ndarray | None = None
@@ -31,21 +31,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What is said of the data.
+    """A description of the data.
 
     Attributes
     ----------
     source : str
-        The path of a file, or its name; empty where there was none.
+        The path or name of a file; empty if there is none.
     is_path : bool
-        Whether the rows were given by their path.
+        Whether the rows were passed as a path.
     rows, columns : int
     names : tuple of str
-        The names of the columns, where they have any.
+        The names of the columns, if they have any.
     kind : str
-        What the rows hold, and in which dtype.
+        The kind of data and its dtype.
     measured, held_out : int
-        How many rows the measurements are on, and how many were held out for the scores.
+        The number of rows measured, and of rows held out for the scores.
     """
 
     source: str
@@ -59,7 +59,7 @@ class DataFacts:
 
 
 def as_target(y: Any, rows: Rows) -> np.ndarray | None:
-    """The target as a NumPy array, one entry or line for each row."""
+    """Return the target as a NumPy array, with one entry or line per row."""
     if y is None:
         return None
     target = np.asarray(array_ops.to_numpy(y))
@@ -67,16 +67,16 @@ def as_target(y: Any, rows: Rows) -> np.ndarray | None:
         target = target[:, 0]
     if target.ndim not in (1, 2) or len(target) != rows.shape[0]:
         raise ValueError(
-            f"y of compare must have one entry for each of the {counted(rows.shape[0], 'row')}; "
+            f"y of compare must have one entry per row, {counted(rows.shape[0], 'row')}; "
             f"got shape {target.shape}."
         )
     if target.dtype.kind == "f" and not np.isfinite(target).all():
-        raise ValueError("y of compare contains NaN or infinity. Drop such rows, or fill them in.")
+        raise ValueError("y of compare contains NaN or infinity. Drop or fill in these values.")
     return target
 
 
 def are_classes(target: np.ndarray) -> bool:
-    """Whether a target is one of labels: text, or whole numbers of which there are few."""
+    """Whether a target holds classes: text, or few distinct whole numbers."""
     if target.ndim > 1 or target.dtype.kind == "c":
         return False
     if target.dtype.kind not in "iuf":
@@ -85,7 +85,7 @@ def are_classes(target: np.ndarray) -> bool:
 
 
 def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed: int) -> Sample:
-    """At most so many rows, at random; with a target, a quarter of them held out."""
+    """Sample at most ``most`` rows; with a target, hold out a quarter of them."""
     n = rows.shape[0]
     numbers = np.arange(n)
     if n > most:
@@ -104,22 +104,22 @@ def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed:
 def _split(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if len(numbers) < 2 * HELD_OUT:
         raise ValueError(
-            "compare has too few rows to hold out a quarter of them for the scores; got "
-            f"{counted(len(numbers), 'row')}. Leave y out, or pass more rows."
+            "compare has too few rows to hold out a quarter of them for scoring; got "
+            f"{counted(len(numbers), 'row')}. Omit y, or pass more rows."
         )
     size = len(numbers) // HELD_OUT
     strata = None
     if are_classes(target):
         own = target[numbers]
         counts = np.unique(own, return_counts=True)[1]
-        # Classes of one row cannot be on both sides.
+        # A class with a single row cannot be on both sides.
         strata = own if counts.min() >= 2 and len(counts) <= size else None
     train, test = train_test_split(numbers, test_size=size, random_state=seed, stratify=strata)
     return np.sort(train), np.sort(test)
 
 
 def _part(kernel: Kernel, rows: Rows, numbers: np.ndarray, among: np.ndarray) -> ArrayRows:
-    """Some rows, in memory; of a matrix of kernel values, the columns of the others too."""
+    """Return some rows in memory; for a precomputed kernel, with the columns of ``others``."""
     taken = rows.take(numbers)
     return ArrayRows(array_ops.take_columns(taken, among) if kernel.is_matrix else taken)
 

@@ -1,4 +1,4 @@
-"""compare: approximations of a kernel, measured on rows of one's own."""
+"""compare: measure approximations of a kernel on your own data."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ __all__ = ["compare"]
 
 SIZES = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
 MOST_SIZE, HOW_MANY_SIZES = 1000, 5
-ALL_PAIRS = 2000  # rows up to which an error is exact, and has no interval
-PROBE_SIZE = 100  # landmarks of the approximation that is measured at each gamma
+ALL_PAIRS = 2000  # up to this many rows the error is exact and has no interval
+PROBE_SIZE = 100  # landmarks of the approximation measured at each gamma
 
 
 def compare(
@@ -55,44 +55,45 @@ def compare(
     random_state: Any = None,
     callback: Callable[[Measurement], Any] | None = None,
 ) -> Comparison:
-    """Which approximation of the kernel suits these rows: error, time, memory, score of each.
+    """Compare approximations of a kernel on your data: error, time, memory and score.
 
     Parameters
     ----------
     X : array-like, path or Rows
-        The rows, of any kind that gramian takes.
+        The rows, of any kind that gramian accepts.
     y : array-like, optional
-        A target. A quarter of the rows is then held out, and each approximation gets the score on
-        them of a learner that uses it.
+        The target. If given, a quarter of the rows is held out, and each approximation is scored
+        by a learner that uses it.
     kernel : str, Kernel or callable, default="rbf"
-        Rules, such as ``gamma="median"``, are worked out once, on all rows.
+        Rules such as ``gamma="median"`` are evaluated once, on all rows.
     approximations : list of str or Approximation, dict of Approximation, optional
-        By default those that serve the kernel, of: Nyström uniform, Nyström k-means, Nyström
-        RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random Maclaurin. Of an
-        Approximation the kernel, n_components and random_state are set.
+        By default, those of the following that support the kernel: Nyström uniform, Nyström
+        k-means, Nyström RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random
+        Maclaurin. If you pass an Approximation, its kernel, n_components and random_state are set
+        by the comparison.
     sizes : list of int, optional
         Numbers of features. By default up to five of 10, 20, 50, ..., 1000, at most half the rows.
     learner : estimator, optional
-        What gives the score on rows held out: a classifier or regressor with a parameter
-        ``kernel``. By default KernelRidgeClassifier where the target is text, or whole numbers
-        with at most 20 values, else KernelRidge, with alpha chosen by leave-one-out; KernelRidge on
-        the target less its mean.
+        The learner that is scored on the held-out rows: a classifier or regressor with a parameter
+        ``kernel``. By default, KernelRidgeClassifier if the target is text or whole numbers with
+        at most 20 distinct values, else KernelRidge on the centred target, with alpha chosen by
+        leave-one-out.
     n_clusters : int, optional
-        Without a target: the score is what part of the rows' scatter in the kernel's space so many
-        clusters of kernel k-means explain.
+        Without a target: the score is the fraction of the variance in feature space that this
+        many clusters of kernel k-means explain.
     repeats : int, default=3
-        Each approximation is fitted so many times, with seeds that follow each other.
+        Number of fits of each approximation, with consecutive seeds.
     max_rows : int, default=4000
-        Of more rows a random sample is measured.
+        If there are more rows, a random sample of this size is measured.
     random_state : int, Generator or None, default=None
-        With a number, all results but the times are the same each time.
+        Pass an int for reproducible results (except times).
     callback : callable, optional
-        Called with each :class:`Measurement` when it is taken.
+        Called with each :class:`Measurement` as soon as it is taken.
 
     Returns
     -------
     Comparison
-        An approximation that cannot serve these rows is among its ``failures``.
+        Approximations that do not support this data are in its ``failures``.
 
     Examples
     --------
@@ -150,12 +151,12 @@ def compare(
 
 def _gamma_from(kernel: Kernel) -> str:
     if isinstance(kernel, GammaKernel) and kernel._given() is None:
-        return f"by the rule {kernel._rule()!r}"
+        return f"from the rule {kernel._rule()!r}"
     return "as given"
 
 
 def _first_seed(random_state: Any) -> int:
-    """A whole number stays as it is, so that it can be found again in the code to paste."""
+    """Return the first seed; an int is kept, so that the code to paste can use it."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool):
         return int(random_state)
     return int(generator(random_state).integers(2**31))
@@ -179,7 +180,7 @@ def _versions() -> dict[str, str]:
 
 
 class _Bench:
-    """Rows, kernel and task on which approximations are measured one after the other."""
+    """Measure approximations one after the other, with fixed rows, kernel and task."""
 
     def __init__(
         self, kernel: Kernel, sample: Sample, n_all: int, task: Task | None, seeds: range
@@ -201,7 +202,7 @@ class _Bench:
         def take(name: str, size: int, measure: Callable[[], Measurement]) -> None:
             try:
                 result = measure()
-            except Exception as error:  # whatever it is, the others go on
+            except Exception as error:  # whatever it is, continue with the others
                 refused.setdefault((name, _reason(error)), []).append(size)
                 return
             results.append(result)
@@ -215,14 +216,14 @@ class _Bench:
                     step()
             if not results:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in refused)
-                raise ValueError(f"No approximation could be measured on these rows. {reasons}")
+                raise ValueError(f"No approximation could be measured on this data. {reasons}")
             take(EXACT, self.rows.shape[0], self.exact)
             step()
         failures = [Failure(name, tuple(n), reason) for (name, reason), n in refused.items()]
         return results, failures
 
     def measure(self, method: Method, size: int) -> Measurement:
-        """All repeats of one approximation at one size."""
+        """Measure all repeats of one approximation at one size."""
         notes: list[str] = []
         errors, seconds, scores, factors = [], [], [], None
         with warnings_as_notes(notes):
@@ -231,7 +232,7 @@ class _Bench:
                 start = perf_counter()
                 model.fit_rows(self.rows, generator(seed), self._codes())
                 factors = model.factor_rows(self.rows)
-                # One number of each row is kept: all features are computed, and none stored.
+                # Keep one number per row: all features are computed but none is stored.
                 factors.map(lambda columns: lambda z, out: z[:, 0])
                 seconds.append(perf_counter() - start)
                 errors.append(self._error(model, seed))
@@ -261,8 +262,8 @@ class _Bench:
         if not gram.fits():
             raise ValueError(
                 f"The exact matrix of {counted(n, 'row', ',')} takes "
-                f"{config.format_bytes(gram.nbytes)}, more than is kept; a smaller max_rows "
-                "measures it."
+                f"{config.format_bytes(gram.nbytes)}, too much to keep; reduce max_rows to "
+                "measure it."
             )
         start = perf_counter()
         gram.dense()
@@ -283,7 +284,7 @@ class _Bench:
         )
 
     def probe(self, kernel: Kernel, size: int) -> tuple[float, float | None]:
-        """The error, and the score, of one approximation with another kernel."""
+        """Return the error and score of one approximation with another kernel."""
         model = Nystroem(kernel, size, random_state=self.seeds[0])
         model.fit_rows(self.rows, generator(self.seeds[0]))
         error = self._error(model, self.seeds[0]).value

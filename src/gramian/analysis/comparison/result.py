@@ -1,4 +1,4 @@
-"""What a comparison found: measurements, what failed, and what follows from them."""
+"""The result of a comparison: measurements, failures and advice."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Failure", "Measurement"]
 
 EXACT = "Exact"
-ROUNDING = 1e-6  # less error than this is no better
+ROUNDING = 1e-6  # smaller errors count as equal
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One approximation with one number of features, measured.
+    """The measurement of one approximation with one number of features.
 
     Attributes
     ----------
     name : str
     size : int
-        The number of features that was asked for; of the exact matrix, its rows.
+        The requested number of features; for the exact matrix, the number of rows.
     error, error_low, error_high : float
-        ‖K - K̃‖ / ‖K‖ in the Frobenius norm: the mean over the repeats, and the least and largest
-        of their intervals.
+        ‖K - K̃‖ / ‖K‖ in the Frobenius norm: the mean over the repeats, and the ends of all their
+        intervals.
     seconds : float
-        Fit and features of the rows that were measured: the least of the repeats.
+        Time to fit and to compute the features of the measured rows: the fastest repeat.
     nbytes : int
-        What the factors of these rows take.
+        Size of the factors of the measured rows.
     nbytes_all : int
-        What the factors of all rows of the data would take.
+        Size of the factors of all rows of the data.
     kernel_evaluations : int
-        Kernel values of the fit and of the features of these rows.
+        Number of kernel values computed by the fit and the features.
     score : float or None
-        What a learner makes of it, see ``Comparison.score_name``: the mean of the repeats.
+        The score of the learner, averaged over the repeats; see ``Comparison.score_name``.
     note : str
-        What the approximation warned of.
+        Warnings of the approximation.
     approximation : Approximation or None
-        It, not fitted; None for the exact matrix.
+        The unfitted approximation; None for the exact matrix.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Failure:
-    """What could not be measured: an approximation, at these sizes, for this reason."""
+    """An approximation that could not be measured at these sizes, and the reason."""
 
     name: str
     sizes: tuple[int, ...]
@@ -91,28 +91,28 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Approximations of one kernel on one data set, measured; :func:`gramian.compare` makes it.
+    """The result of :func:`gramian.compare`: approximations of a kernel, measured on a data set.
 
     Attributes
     ----------
     results : list of Measurement
-        In the order in which they were taken; the exact matrix, named "Exact", is the last where
-        it is small enough.
+        In the order of measurement; the exact matrix, named "Exact", comes last if it is small
+        enough.
     failures : list of Failure
-        What could not be measured, with its reason.
+        What could not be measured, and why.
     kernel : Kernel
-        The kernel, its parameters in numbers.
+        The kernel, with numbers in place of rules.
     score_name : str or None
-        "accuracy" or "R²" on rows held out, or "explained scatter": what part of the rows' scatter
-        in the kernel's space the clusters of kernel k-means explain.
+        "accuracy" or "R²" on the held-out rows, or "explained scatter": the fraction of the
+        variance in feature space that the clusters of kernel k-means explain.
     data : DataFacts
-        Rows and columns of the data, and how many of the rows were measured.
+        Shape of the data, and how many rows were measured.
     structure : Structure
-        Spectrum and blocks of the kernel matrix of some rows, and how they change with gamma.
+        Spectrum and blocks of the kernel matrix of a sample, and how they change with gamma.
     learner : estimator or None
-        What gave the scores.
+        The learner that was scored.
     settings : dict
-        What it was measured with.
+        The settings of the measurement.
 
     Examples
     --------
@@ -142,16 +142,16 @@ class Comparison:
 
     @property
     def exact(self) -> Measurement | None:
-        """The exact matrix, where it was small enough to be measured."""
+        """The result of the exact matrix, if it was small enough to be measured."""
         return next((result for result in self.results if result.is_exact), None)
 
     @property
     def frontier(self) -> list[Measurement]:
-        """The results that no other has both less memory and less error than, by memory."""
+        """The results that no other beats in both memory and error, sorted by memory."""
         return self.frontier_by("nbytes_all")
 
     def frontier_by(self, cost: str) -> list[Measurement]:
-        """The frontier where the cost is another attribute of a result, such as "seconds"."""
+        """Return the frontier for another cost, an attribute such as "seconds"."""
         kept: list[Measurement] = []
         for result in sorted(self.approximations, key=lambda r: (getattr(r, cost), r.error)):
             if not kept or result.error < kept[-1].error > ROUNDING:
@@ -160,51 +160,51 @@ class Comparison:
 
     @property
     def best(self) -> Measurement:
-        """The one that is recommended."""
+        """The recommended result."""
         return advice.best(self)
 
     @property
     def recommendation(self) -> str:
-        """Which approximation to take, in one sentence with the numbers in it."""
+        """Which approximation to use, with its figures, in one sentence."""
         return advice.recommendation(self)
 
     @property
     def kernel_source(self) -> str:
-        """The kernel as Python source, numbers to six digits."""
+        """The kernel as Python source, with numbers to six digits."""
         return Source().of(self.kernel)
 
     @property
     def matrix_bytes(self) -> int:
-        """What the exact matrix of all rows would take."""
+        """The size of the exact matrix of all rows."""
         return advice.matrix_bytes(self)
 
     @property
     def affordable(self) -> tuple[bool, str]:
-        """Whether that fits the memory budget, and a sentence that says so."""
+        """Whether the exact matrix fits in the memory budget, and a sentence about it."""
         return advice.affordable(self)
 
     @property
     def code(self) -> str:
-        """Python code that uses what is recommended on the rows X (and the target y)."""
+        """Python code that uses the recommendation on the rows X (and the target y)."""
         return advice.code(self)
 
     def to_frame(self) -> pandas.DataFrame:
-        """The results as a pandas frame, one line for each."""
-        with optional.needed("pandas", "Making a data frame"):
+        """Return the results as a pandas DataFrame, one row per result."""
+        with optional.needed("pandas", "Building a DataFrame"):
             import pandas
         table = [[getattr(result, name) for name in COLUMNS] for result in self.results]
         return pandas.DataFrame(table, columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """Error against memory and time, and the score against size, as a matplotlib figure."""
+        """Draw error against memory and time, and score against size, with matplotlib."""
         from gramian.analysis.report.figure import draw
 
         return draw(self)
 
     def report(self, path: Any, title: str | None = None) -> Path:
-        """Write the report, one HTML file that needs nothing else, and return its path.
+        """Write the report, one self-contained HTML file, and return its path.
 
-        It is written whole or not at all. Folders that are missing are made.
+        Missing folders are created. A failure leaves no partial file.
         """
         from gramian.analysis.report.page import write
 

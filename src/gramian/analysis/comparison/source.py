@@ -1,4 +1,4 @@
-"""Python source of estimators, to be pasted and run."""
+"""Python source of estimators, ready to paste and run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gramian.backend import array_ops
 
 
 def changed_parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    """The parameters of an estimator that differ from its defaults, in the constructor's order.
+    """Return the parameters that differ from their defaults, in the constructor's order.
 
-    The number of features is always among them.
+    The number of features is always included.
     """
     signature = inspect.signature(type(estimator).__init__).parameters
     given = estimator.get_params(deep=False)
@@ -36,10 +36,10 @@ def _same(value: Any, default: Any) -> bool:
 
 
 class Source:
-    """Source of values; ``imports`` collects what it needs, ``unknown`` the names left to define.
+    """Write values as source; ``imports`` collects imports, ``unknown`` names left to define.
 
-    A function of the user's has no source here: it is called by its name. ``variables`` are values
-    that stand under a name already.
+    The source of a user's function is unknown, so the code refers to it by name. ``variables`` are
+    values that already have a name.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Source:
         in_order = True
         for name, value in changed_parameters(estimator).items():
             text = self.of(value)
-            # Numbers and estimators go without their names, while none before them was left out.
+            # Numbers and estimators are positional as long as no earlier parameter is missing.
             in_order = in_order and list(signature)[1 + len(arguments)] == name
             in_order = in_order and not isinstance(value, str)
             in_order = in_order and signature[name].kind is not inspect.Parameter.KEYWORD_ONLY
@@ -93,7 +93,7 @@ class Source:
         return f"{cls.__name__}({', '.join(arguments)})"
 
     def header(self) -> str:
-        """The lines that import what was used."""
+        """Return the import lines."""
         by_module: dict[str, list[str]] = {}
         for module, name in sorted(self.imports, key=lambda item: (item[0], _case(item[1]))):
             by_module.setdefault(module, []).append(name)
@@ -103,5 +103,5 @@ class Source:
 
 
 def _case(name: str) -> tuple[int, str]:
-    """Constants, classes, functions: the order of names in an import."""
+    """Sort key of imported names: constants, classes, functions."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name

@@ -1,4 +1,4 @@
-"""What the kernel matrix of some rows looks like: spectrum, blocks, and how gamma changes them."""
+"""The structure of a kernel matrix: its spectrum, its blocks, and the effect of gamma."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
 LOOKED_AT = 1000  # rows of the spectrum and of the blocks
-PICTURE_ROWS, SMALL_ROWS = 280, 120  # rows and columns of a picture, and of those for each gamma
+PICTURE_ROWS, SMALL_ROWS = 280, 120  # size of the picture, and of the pictures for each gamma
 BLOCKS = 10
 RIDGE = 1e-3  # of the trace: what the effective dimension counts as noise
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -33,10 +33,10 @@ class GammaView:
     Attributes
     ----------
     gamma, factor : float
-        gamma, and how many times the one in use it is.
+        gamma, and its ratio to the current gamma.
     error, score : float or None
-        Of a Nyström approximation with ``size`` landmarks by k-means or, where rows are no dense
-        vectors, randomly pivoted Cholesky.
+        Of a Nyström approximation with ``size`` landmarks chosen by k-means or, if the rows are
+        not dense vectors, by randomly pivoted Cholesky.
     size : int
     effective_dimension, within : float
     picture : array
@@ -55,27 +55,28 @@ class GammaView:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """The kernel matrix K of some rows.
+    """The kernel matrix K of a sample of the rows.
 
     Attributes
     ----------
     rows : int
-        How many rows were looked at.
+        Number of rows in the sample.
     eigenvalues : array
-        Of K, as parts of its trace, the largest first.
+        Eigenvalues of K as fractions of its trace, largest first.
     effective_dimension : float
-        Σ λ / (λ + ridge) with ``ridge``, a part of the trace: how many directions stand out of it.
+        Σ λ / (λ + ridge): the number of directions that rise above the ridge.
     ridge : float
+        As a fraction of the trace.
     blocks : array of int
-        How many rows of the picture each cluster of kernel k-means has.
+        Number of rows of the picture in each cluster of kernel k-means.
     within : float
-        The part of ‖K‖² inside these clusters.
+        The fraction of ‖K‖² inside these clusters.
     by_chance : float
-        What clusters of these sizes would hold if they were drawn at random, off the diagonal.
+        The same for random groups of these sizes, off the diagonal.
     picture : array
-        k(x, y) / √(k(x, x) k(y, y)) of rows sorted by their clusters.
+        k(x, y) / √(k(x, x) k(y, y)), with rows sorted by cluster.
     gammas : list of GammaView
-        Where the kernel has a gamma.
+        If the kernel has a gamma.
     """
 
     rows: int
@@ -95,7 +96,7 @@ Probe = Callable[[Kernel], tuple[float, float | None]]
 
 @one_blas_thread()
 def look(kernel: Kernel, rows: ArrayRows, seed: int, probe: Probe, size: int) -> Structure:
-    """Look at the matrix of some of the rows; ``probe`` measures it at each gamma."""
+    """Analyse the matrix of a sample; ``probe`` measures an approximation at each gamma."""
     rng = np.random.default_rng(seed)
     n = rows.shape[0]
     some = np.sort(rng.choice(n, size=min(n, LOOKED_AT), replace=False))
@@ -128,7 +129,7 @@ def _over_gamma(
     probe: Probe,
     size: int,
 ) -> list[GammaView]:
-    """The same rows in the same order at other gammas."""
+    """Return views of the same rows, in the same order, at other gammas."""
     gamma = kernel.get_params(deep=False).get("gamma")
     if gamma is None:
         return []
@@ -183,12 +184,12 @@ def _clusters(kernel: Kernel, K: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _in_blocks(K: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The rows by their clusters, clusters that are alike beside each other, inner rows first."""
+    """Sort rows by cluster: similar clusters next to each other, central rows first."""
     count = int(labels.max()) + 1
     members = (labels[:, None] == np.arange(count)).astype(np.float64)
     means = members / members.sum(axis=0)
     between = means.T @ K @ means
-    # A walk from the largest cluster, each time to the one most like the last.
+    # Start from the largest cluster and go on to the most similar one each time.
     place = [int(members.sum(axis=0).argmax())]
     while len(place) < count:
         left = [c for c in range(count) if c not in place]
@@ -199,7 +200,7 @@ def _in_blocks(K: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _runs(labels: np.ndarray) -> np.ndarray:
-    """How long each run of equal labels is."""
+    """Return the length of each run of equal labels."""
     edges = np.flatnonzero(np.diff(labels)) + 1
     return np.diff(np.concatenate(([0], edges, [len(labels)])))
 
@@ -229,7 +230,7 @@ def _cosines(K: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def fixed(kernel: Kernel) -> Kernel:
-    """A kernel whose rules, worked out by a fit, are parameters in numbers."""
+    """Return a fitted kernel with numbers in place of rules."""
     numbers: dict[str, Any] = {}
     for path, part in {"": kernel, **kernel.get_params(deep=True)}.items():
         if isinstance(part, Kernel) and "gamma_" in vars(part):

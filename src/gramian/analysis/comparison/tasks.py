@@ -1,4 +1,4 @@
-"""What a learner makes of an approximation: the score of its predictions, or of its clusters."""
+"""Score a learner that uses an approximation: its predictions or its clusters."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gramian.learners import KernelKMeans, KernelRidge, KernelRidgeClassifier
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
-# Choosing alpha decomposes the whole matrix. Beyond so many rows the exact learner takes the alpha
-# that was chosen with the approximation of the least error.
+# Choosing alpha decomposes the whole matrix. Above this many rows, the exact learner uses the alpha
+# that was chosen with the most accurate approximation.
 DECOMPOSED_ROWS = 1500
 
 
 class Task(ABC):
-    """A learner, and how good it is."""
+    """A learner and its score."""
 
     learner: Any
     score_name: str
@@ -34,11 +34,11 @@ class Task(ABC):
 
     @abstractmethod
     def score(self, approximation: Any, seed: int, error: float) -> float:
-        """Of the learner with a fitted approximation, whose relative error is known."""
+        """Score the learner with a fitted approximation, whose relative error is ``error``."""
 
     @abstractmethod
     def exact_score(self, kernel: Any) -> float:
-        """Of the learner with the exact kernel; asked after the approximations."""
+        """Score the learner with the exact kernel; called after the approximations."""
 
 
 def task_for(
@@ -53,14 +53,14 @@ def task_for(
         return None if n_clusters is None else Clusters(sample.rows, kernel, n_clusters, seed)
     if n_clusters is not None:
         raise ValueError(
-            "compare takes a target y, whose prediction is scored, or n_clusters, whose clusters "
-            "are; got both."
+            "compare scores either predictions of a target y or n_clusters clusters; got both. "
+            "Omit one of them."
         )
     return Predictions(sample, learner)
 
 
 class Predictions(Task):
-    """Predictions of rows that were held out: accuracy, or R²."""
+    """Predictions on held-out rows: accuracy or R²."""
 
     def __init__(self, sample: Sample, learner: Any) -> None:
         assert sample.target is not None
@@ -113,13 +113,13 @@ def _checked(learner: Any) -> Any:
 
 
 def _codes(labels: np.ndarray) -> np.ndarray:
-    """One column for each class."""
+    """Return one indicator column per class."""
     numbers = np.unique(labels, return_inverse=True)[1].ravel()
     return (numbers[:, None] == np.unique(numbers)).astype(np.float64)
 
 
 class Clusters(Task):
-    """Clusters of kernel k-means: what part of the scatter they explain, by the exact kernel."""
+    """Clusters of kernel k-means: the fraction of variance they explain, by the exact kernel."""
 
     score_name = "explained scatter"
 
@@ -148,7 +148,7 @@ class Clusters(Task):
         return self.score(kernel, self.learner.random_state)
 
     def _sum_of_squares(self, members: np.ndarray) -> float:
-        """Σ_c |C| ‖mean of C‖² in the kernel's space, for the clusters in the columns."""
+        """Σ_c |C| ‖mean of C‖² in feature space, for the clusters in the columns."""
         V = members / np.sqrt(members.sum(axis=0))
         images = array_ops.to_numpy(self.gram.matmul(V))
         return float(np.sum(V * images))

@@ -1,4 +1,4 @@
-"""Charts as SVG: each is drawn for a wide and for a narrow page, with text of the same size."""
+"""Charts as SVG, drawn once for wide and once for narrow pages, with text of the same size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = 12.0
 
 
 class Shape(NamedTuple):
-    """The size of a chart, and the room around its plot."""
+    """The size of a chart and its margins."""
 
     kind: str
     width: float
@@ -30,11 +30,11 @@ NARROW = Shape("narrow", 340, 360, right=8.0)
 
 @dataclass(frozen=True)
 class Mark:
-    """A point of a line."""
+    """One point of a line."""
 
     x: float
     y: float
-    tip: str  # what is shown when it is pointed at, line by line
+    tip: str  # the tooltip, line by line
     low: float | None = None
     high: float | None = None
     filled: bool = True
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Reference:
-    """A value to compare with: a dashed line across the chart."""
+    """A reference value: a dashed line across the chart."""
 
     value: float
     label: str
@@ -63,7 +63,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Axis:
-    """A logarithmic axis or a linear one; turned, it has its least value at the far end."""
+    """A logarithmic or linear axis; ``turned`` reverses it."""
 
     title: str
     label: Callable[[float], str]
@@ -77,10 +77,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines of marks over two axes.
+    """A chart of lines with marks.
 
-    ``stairs`` are the marks of the frontier, from left to right; ``curve`` is a line without marks
-    that fills the chart below. Lines that all end at one place have their names behind it.
+    ``stairs`` are the marks of the frontier, from left to right; ``curve`` is a line without marks,
+    filled below. If all lines end at the same x, their names stand to the right of it.
     """
 
     description: str
@@ -93,7 +93,7 @@ class Chart:
     references: list[Reference] = field(default_factory=list)
 
     def svg(self) -> str:
-        """The chart twice: the page shows the one that fits."""
+        """Return the chart in both sizes; the page shows the one that fits."""
         return "".join(_Drawing(self, shape).svg() for shape in (WIDE, NARROW))
 
 
@@ -170,7 +170,7 @@ class _Drawing:
         return _path(area, "area") + _path(f"M{line}", "curve")
 
     def _stairs(self) -> str:
-        """From the first mark of the frontier on, nothing measured lies below these stairs."""
+        """Draw the frontier: no measurement lies below this staircase."""
         if not self.chart.stairs:
             return ""
         points = [(self.x(x), self.y(y)) for x, y in self.chart.stairs]
@@ -228,7 +228,7 @@ class _Drawing:
         return f'<g class="line c{line.number}" data-method="{line.number}">{"".join(parts)}</g>'
 
     def _band(self, line: Line) -> str:
-        """What lies between the lows and the highs, where every mark has both."""
+        """Shade the range between lows and highs, if every mark has both."""
         ends = [
             (m.x, m.low, m.high) for m in line.marks if m.low is not None and m.high is not None
         ]

@@ -1,7 +1,7 @@
-"""One colour and one shape for each approximation, the same in every picture.
+"""One colour and one shape per approximation, the same in every chart.
 
-The colours are told apart by people who do not see red, green or blue, and stand out from a white
-and from a dark page; tests measure both. The shapes say the same once more.
+People with any kind of colour blindness can tell the colours apart, on light and dark pages; tests
+measure both. The shapes repeat the information.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOKS = {
 }
 
 
-# Methods that papers compare with the ones above: each looks like one that is never beside it.
+# Methods from the papers; each borrows the look of one that never appears in the same chart.
 ALIKE = {
     "Nyström": "Nyström uniform",
     "scikit-learn": "Nyström k-means",
@@ -63,7 +63,7 @@ ALIKE = {
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """Of each name its own; other names take what is left, and in the end begin anew."""
+    """Return the look of each name; unknown names share the looks that are left."""
     wanted = list(dict.fromkeys(names))
     known = {**LOOKS, **{name: LOOKS[like] for name, like in ALIKE.items()}}
     taken = {known[name] for name in wanted if name in known}

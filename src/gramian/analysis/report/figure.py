@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def draw(comparison: Comparison) -> Figure:
-    """Error against memory and time and, where there are scores, the score against size."""
+    """Draw error against memory and time and, if there are scores, score against size."""
     with optional.needed("matplotlib", "Drawing a plot"):
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter
-    panels = [("nbytes_all", "error", "memory of all rows"), ("seconds", "error", "time")]
+    panels = [("nbytes_all", "error", "memory for all rows"), ("seconds", "error", "time")]
     if comparison.score_name is not None:
         panels.append(("size", "score", "features"))
     figure = Figure(figsize=(5 * len(panels), 4.2), layout="constrained")

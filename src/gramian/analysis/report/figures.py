@@ -1,4 +1,4 @@
-"""What is to be drawn of an experiment, in plain values: curves, points, tables; and its HTML."""
+"""The figures of an experiment as plain values (curves, points, tables), and their HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TITLE = 24.0  # room for the name of an axis
 
 
 class At(NamedTuple):
-    """A value of a curve, with what lies around it over repeated runs."""
+    """A value of a curve, with its range over repeated runs."""
 
     x: float
     y: float
@@ -67,7 +67,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of a plane by classes; the axes have names, but no values worth a tick."""
+    """Points in the plane, by class; the axes have names but no ticks."""
 
     title: str
     groups: dict[str, Sequence[Sequence[float]]]
@@ -122,7 +122,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; numbers of a ``shaded`` one have a colour by their size."""
+    """A table; if ``shaded``, numbers are coloured by size."""
 
     title: str
     header: list[str]

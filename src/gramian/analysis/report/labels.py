@@ -1,4 +1,4 @@
-"""Names beside the lines that they belong to, placed where there is room."""
+"""Place the names of lines next to them, where there is room."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Box(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a text begins (or ends) and its base line."""
+    """The start (or end) of a text and its baseline."""
 
     x: float
     y: float
@@ -45,7 +45,7 @@ Point = tuple[float, float]
 
 
 def width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font, rather a wide and bold one."""
+    """Estimate the width of a text in a rather wide, bold sans-serif font."""
     em = 0.0
     for letter in text:
         if letter in NARROW:
@@ -64,10 +64,10 @@ def place(
     taken: Sequence[Box] = (),
     crossing: Sequence[tuple[Point, Point]] = (),
 ) -> list[Placed]:
-    """A place for the name of each line, near one of its points, away from all else.
+    """Find a place for the name of each line, near one of its points and away from the rest.
 
-    ``taken`` and ``crossing`` are boxes and stretches that are there already. Each name takes the
-    place with the least on it, in turn: of other names, of points, of lines.
+    ``taken`` and ``crossing`` are boxes and segments that are already drawn. In turn, each name
+    takes the place that overlaps least with other names, points and lines.
     """
     marks = [(Box(x - 7, y - 7, x + 7, y + 7), name) for name, line in lines for x, y in line]
     stretches = [(a, b, name) for name, line in lines for a, b in pairwise(line)]
@@ -82,7 +82,7 @@ def place(
                 cost += sum(5.0 * spot.box.overlap(other) for other in boxes)
                 for mark, owner in marks:
                     cost += spot.box.overlap(mark)
-                    if owner != name:  # nor should it seem to belong to another
+                    if owner != name:  # it must not seem to belong to another line
                         cost += 0.1 * spot.box.grown(8).overlap(mark)
                 for a, b, owner in stretches:
                     if _crosses(a, b, spot.box):
@@ -90,20 +90,20 @@ def place(
                 if best is None or cost < best[0]:
                     best = cost, spot
         assert best is not None
-        boxes.append(best[1].box.grown(4))  # names beside each other must not read as one
+        boxes.append(best[1].box.grown(4))  # adjacent names must not read as one
         found.append(best[1])
     return found
 
 
 def stack(heights: Sequence[float], top: float, bottom: float) -> list[float]:
-    """Heights for names beside each other's lines: near the given ones, none over another."""
+    """Return heights for names, close to the given ones but without overlaps."""
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     step = min(HEIGHT + 2, (bottom - top) / max(len(heights), 1))
     placed: list[float] = []
     for i in order:
         placed.append(max(heights[i], placed[-1] + step if placed else top))
     over = placed[-1] - bottom if placed else 0.0
-    for k in range(len(placed) - 1, -1, -1):  # what hangs over the end moves the others up
+    for k in range(len(placed) - 1, -1, -1):  # if the last is too low, move the others up
         if over <= 0:
             break
         placed[k] -= over
@@ -115,7 +115,7 @@ def stack(heights: Sequence[float], top: float, bottom: float) -> list[float]:
 
 
 def _spots(point: Point, wide: float) -> list[tuple[float, Placed]]:
-    """Places around a point, with what each costs by itself."""
+    """Return places around a point, each with its cost."""
     x, y = point
     spots = []
     for cost, dx, dy, anchor in (
@@ -137,7 +137,7 @@ def _spots(point: Point, wide: float) -> list[tuple[float, Placed]]:
 
 
 def _crosses(a: Point, b: Point, box: Box) -> bool:
-    """Whether the stretch from a to b meets the box (Liang and Barsky's clipping)."""
+    """Whether the segment from a to b meets the box (Liang-Barsky clipping)."""
     low, high = 0.0, 1.0
     dx, dy = b[0] - a[0], b[1] - a[1]
     for step, room in (

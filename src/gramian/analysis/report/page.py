@@ -1,4 +1,4 @@
-"""The page: one HTML file with its style, its script and its pictures inside."""
+"""The report as one HTML file, including its style, script and pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES_SHOWN = 12
 
 
 def write(comparison: Comparison, path: Any, title: str | None = None) -> Path:
-    """Write the page, whole or not at all."""
+    """Write the page; a failure leaves no partial file."""
     target = Path(path).expanduser()
     content = page(comparison, title).encode("utf-8")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write(comparison: Comparison, path: Any, title: str | None = None) -> Path:
 
 
 def page(comparison: Comparison, title: str | None = None) -> str:
-    """The whole page. It may load nothing, and run no script but its own."""
+    """Return the whole page. It loads nothing and runs no script but its own."""
     version = str(comparison.settings["versions"]["gramian"])
     measured = escape(comparison.settings["measured"])
     return document(
@@ -50,7 +50,7 @@ def page(comparison: Comparison, title: str | None = None) -> str:
 
 
 def fragment(comparison: Comparison) -> str:
-    """A short form for notebooks: the recommendation, the first chart and the table."""
+    """Return a short form for notebooks: the recommendation, the first chart and the table."""
     return (
         f'<style>{_style(comparison)}</style><div class="gramian">'
         f'<p class="recommendation">{escape(comparison.recommendation)}</p>'
@@ -80,8 +80,8 @@ def _title(comparison: Comparison) -> str:
 
 def _facts(comparison: Comparison) -> str:
     data = comparison.data
-    rows = f"{counted(data.rows, 'row', ',')} of {counted(data.columns, 'column', ',')}"
-    held = f", with {data.held_out:,} more held out" if data.held_out else ""
+    rows = f"{counted(data.rows, 'row', ',')} with {counted(data.columns, 'column', ',')}"
+    held = f", scored on {data.held_out:,} held-out rows" if data.held_out else ""
     measured = counted(data.measured, "row", ",")
     return escape(f"{comparison.kernel_source} on {rows}; measured on {measured}{held}.")
 
@@ -95,12 +95,12 @@ def _answers(comparison: Comparison) -> str:
     if comparison.score_name is not None:
         good = f"{comparison.score_name} {best.score:.3f}"
         good = good[0].upper() + good[1:]
-        other = f"; the exact kernel has {exact.score:.3f}" if exact and exact.score else ""
-        beside = f"At a relative error of {views.interval(best)}{other}."
+        other = f" The exact kernel reaches {exact.score:.3f}." if exact and exact.score else ""
+        beside = f"Its relative error is {views.interval(best)}.{other}"
     share = best.nbytes_all / comparison.matrix_bytes
     memory = (
-        f"{counted(best.size, 'feature', ',')} of all rows take {format_bytes(best.nbytes_all)}, "
-        f"{percent(share)} of the exact matrix."
+        f"With {counted(best.size, 'feature', ',')}, all rows take "
+        f"{format_bytes(best.nbytes_all)}: {percent(share)} of the exact matrix."
     )
     cards = (
         ("Can you afford the exact kernel?", f"{'Yes' if from_budget else 'No'}: {size}", sentence),
@@ -135,17 +135,17 @@ def _errors(comparison: Comparison) -> str:
     fits = f", over {repeats} fits with different seeds" if repeats > 1 else ""
     return _section(
         "Error against memory and time",
-        "Down and to the left is better. Filled marks are on the frontier, the grey stairs: no "
-        "other approximation has less error for less. The ring is the one recommended; a bar is "
-        f"the error's interval{fits}.",
+        "Lower left is better. Filled marks are on the frontier (the grey staircase): no other "
+        "approximation has a smaller error at the same cost. The ring marks the recommendation; "
+        f"bars show the interval of the error{fits}.",
         '<div class="pair">',
         figure(
             views.error_over_memory(comparison),
-            "Each line is one approximation, with more features from mark to mark.",
+            "Each line is one approximation; the number of features grows from mark to mark.",
         ),
         figure(
             views.error_over_time(comparison),
-            "Times are of this machine, and grow with the number of rows.",
+            "Measured on this machine; times grow with the number of rows.",
         ),
         "</div>",
     )
@@ -154,19 +154,21 @@ def _errors(comparison: Comparison) -> str:
 def _scores(comparison: Comparison) -> str:
     learner = type(comparison.learner).__name__
     where = (
-        f"on {counted(comparison.data.held_out, 'row', ',')} held out"
+        f"on {counted(comparison.data.held_out, 'held-out row', ',')}"
         if comparison.data.held_out
-        else "by the exact kernel"
+        else "measured with the exact kernel"
     )
     exact = comparison.exact
-    line = ", and the dashed line is the exact kernel's" if exact and exact.score else ""
+    line = " The dashed line is the exact kernel." if exact and exact.score else ""
+    name = str(comparison.score_name)
     return _section(
-        "What a learner makes of it",
-        f"The {comparison.score_name} of {learner} {where}: up is better{line}. An approximation "
-        "need not be exact to serve as well as the kernel itself. The axis is stretched towards 1.",
+        "Score of the learner",
+        f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{line} An "
+        "approximation can have a visible error and still predict as well as the exact kernel. "
+        "The axis is stretched towards 1.",
         '<div class="pair">',
-        figure(views.score_over_size(comparison), "What more features bring."),
-        figure(views.score_over_memory(comparison), "What more memory brings."),
+        figure(views.score_over_size(comparison), "The gain from more features."),
+        figure(views.score_over_memory(comparison), "The gain from more memory."),
         "</div>",
     )
 
@@ -182,21 +184,23 @@ def _matrix(comparison: Comparison) -> str:
     lines = "".join(f"M{e},0V{n}M0,{e}H{n}" for e in edges)
     picture = (
         '<div class="matrix">'
-        + _picture(found.picture, f"The kernel matrix of {counted(n, 'row')}, by clusters", signed)
+        + _picture(
+            found.picture, f"The kernel matrix of {counted(n, 'row')}, sorted by cluster", signed
+        )
         + f'<svg viewBox="0 0 {n} {n}" preserveAspectRatio="none" aria-hidden="true">'
         + f'<path d="{lines}"/></svg></div>'
     )
     key = (
         f'<div class="key" aria-hidden="true"><span>{"-1" if signed else "0"}</span><i></i>'
-        "<span>1</span><span>kernel value of two rows</span></div>"
+        "<span>1</span><span>kernel value of a pair of rows</span></div>"
     )
     return _section(
         "Why: the kernel matrix",
-        f"A look at the matrix of {found.rows:,} of the rows tells which approximation can work.",
+        f"The kernel matrix of {found.rows:,} rows shows which approximations can work.",
         '<div class="pair">',
         figure(views.spectrum(comparison), views.spectrum_sentence(comparison)),
         f"<figure>{picture}{key}<figcaption>{escape(views.block_sentence(comparison))} "
-        "The lines part the clusters of kernel k-means.</figcaption></figure></div>",
+        "The lines separate the clusters of kernel k-means.</figcaption></figure></div>",
     )
 
 
@@ -210,7 +214,7 @@ def _picture(matrix: np.ndarray, said: str, signed: bool) -> str:
 
 
 def _is_signed(comparison: Comparison) -> bool:
-    """Whether kernel values below 0 are worth colours of their own."""
+    """Whether the picture needs colours for negative kernel values."""
     return bool(comparison.structure.picture.min() < -0.02)
 
 
@@ -219,8 +223,8 @@ def _gammas(comparison: Comparison) -> str:
     own = next(view for view in views_ if view.factor == 1)
     cards = "".join(_gamma(comparison, view) for view in views_)
     return _section(
-        "How it changes with gamma",
-        f"gamma is {significant(own.gamma, 3)} here, {comparison.settings['gamma']}. "
+        "Effect of gamma",
+        f"Here gamma is {significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
         f"{views.gamma_sentence(comparison)}",
         f'<ul class="gammas">{cards}</ul>',
     )
@@ -249,14 +253,14 @@ def _gamma(comparison: Comparison, view: GammaView) -> str:
 
 def _measurements(comparison: Comparison) -> str:
     data = comparison.data
-    rows = f"Memory is that of the factors of all {counted(data.rows, 'row', ',')}"
+    rows = f"Memory is for the factors of all {counted(data.rows, 'row', ',')}"
     if data.rows != data.measured:
-        rows += f", worked out from the {data.measured:,} that were measured"
+        rows += f", extrapolated from the {data.measured:,} that were measured"
     notes = {(r.name, r.note): None for r in comparison.results if r.note}
     listed = "".join(f"<li>{escape(name)}: {escape(note)}</li>" for name, note in notes)
     return _section(
         "All measurements",
-        f"{rows}. Time and kernel values are of {counted(data.measured, 'row', ',')}.",
+        f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}.",
         table(comparison, sorts=True),
         f'<ul class="notes muted">{listed}</ul>' if listed else "",
     )
@@ -271,7 +275,7 @@ def _left_out(comparison: Comparison) -> str:
         for f in comparison.failures
     )
     return _section(
-        "Left out", "What could not be measured on these rows, and why.", f"<ul>{items}</ul>"
+        "Not measured", "Approximations that failed on this data, and why.", f"<ul>{items}</ul>"
     )
 
 
@@ -281,7 +285,7 @@ def _settings(comparison: Comparison) -> str:
     if data.source:
         listed.append(("data", escape(data.source)))
     columns = counted(data.columns, "column", ",")
-    listed.append(("rows", escape(f"{data.rows:,} of {columns}, {data.kind}")))
+    listed.append(("rows", escape(f"{data.rows:,} with {columns}, {data.kind}")))
     if data.names:
         shown = ", ".join(f"<bdi>{escape(name)}</bdi>" for name in data.names[:NAMES_SHOWN])
         more = len(data.names) - NAMES_SHOWN

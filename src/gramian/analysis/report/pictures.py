@@ -1,4 +1,4 @@
-"""Pictures of matrices as PNG files inside the page, in colours for light and for dark pages."""
+"""Pictures of matrices as inline PNG images, in colours for light and dark pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-LEVELS = 64  # more could not be told apart, and would take more room
+LEVELS = 64  # more would look the same and take more space
 # From 0 to 1; from -1 to 1 the second runs backwards before it. Light pages, dark pages.
 SEQUENTIAL = (
     ("#ffffff", "#d5e6f2", "#8fc0de", "#3d8dbf", "#12588f", "#08264d"),
@@ -21,7 +21,7 @@ NEGATIVE = (
 
 
 def data_uri(matrix: np.ndarray, *, dark: bool, signed: bool) -> str:
-    """A matrix with entries from 0 to 1, or from -1 to 1 where ``signed``, as a PNG image."""
+    """Return a matrix with entries in [0, 1], or [-1, 1] if ``signed``, as a PNG data URI."""
     low = -1.0 if signed else 0.0
     levels = np.clip((matrix - low) / (1.0 - low), 0.0, 1.0) * (LEVELS - 1)
     png = _png(np.rint(levels).astype(np.uint8), palette(dark=dark, signed=signed))
@@ -29,7 +29,7 @@ def data_uri(matrix: np.ndarray, *, dark: bool, signed: bool) -> str:
 
 
 def palette(*, dark: bool, signed: bool) -> np.ndarray:
-    """As many colours as levels, from the least value to the largest."""
+    """Return one colour per level, from the smallest value to the largest."""
     up = SEQUENTIAL[dark]
     stops = (*NEGATIVE[dark][:0:-1], *up) if signed else up
     rgb = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops], dtype=float)
@@ -38,7 +38,7 @@ def palette(*, dark: bool, signed: bool) -> np.ndarray:
 
 
 def gradient(*, dark: bool, signed: bool) -> str:
-    """The same colours for a style sheet."""
+    """Return the same colours as a CSS gradient."""
     stops = (*NEGATIVE[dark][:0:-1], *SEQUENTIAL[dark]) if signed else SEQUENTIAL[dark]
     return f"linear-gradient(to right, {', '.join(stops)})"
 

@@ -1,4 +1,4 @@
-"""The page of all experiments: a table of verdicts, then each with its figures and settings."""
+"""The page of all experiments: a table of verdicts, then figures and settings of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def page(reproduction: Reproduction) -> str:
-    """The whole page; see :func:`gramian.analysis.report.shell.document`."""
+    """Return the whole page; see :func:`gramian.analysis.report.shell.document`."""
     outcomes = reproduction.outcomes
     sections = "".join(
         f'<h2 class="paper">{escape(paper)}</h2>{"".join(map(_section, own))}'
@@ -41,8 +41,8 @@ def _summary(reproduction: Reproduction) -> str:
         '<section><h2>Verdicts</h2><div class="scroll" tabindex="0" role="region" '
         'aria-label="Verdicts"><table class="plain verdicts"><thead><tr>'
         '<th scope="col">experiment</th>'
-        '<th scope="col">verdict</th><th scope="col">what</th>'
-        '<th scope="col" class="number">measured in</th></tr></thead>'
+        '<th scope="col">verdict</th><th scope="col">title</th>'
+        '<th scope="col" class="number">time</th></tr></thead>'
         f"{rows}</table></div></section>"
     )
 
@@ -82,7 +82,7 @@ def _section(each: Outcome) -> str:
 
 
 def _drawn(figure: Figure, headed: bool) -> str:
-    """A method looks the same in all figures; what is no method takes what is left in its own."""
+    """Give each method the same look in all figures; other groups take the looks left over."""
     own = looks(figure.names)
     every = list(LOOKS.values())
     heading = f"<h4>{escape(figure.title)}</h4>" if headed else ""

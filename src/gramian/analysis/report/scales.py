@@ -1,4 +1,4 @@
-"""Axes: where a value lies, and which values are worth a tick."""
+"""Axes: the position of a value, and which values get a tick."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scale(NamedTuple):
     is_log: bool = True
 
     def __call__(self, value: float) -> float:
-        """What lies beyond the ends, such as 0 on a logarithmic scale, is put there."""
+        """Return the position of a value; values beyond the ends are clipped to them."""
         value = min(max(value, self.low), self.high)
         if self.is_log:
             share = log10(value / self.low) / log10(self.high / self.low)
@@ -43,7 +43,7 @@ def log_scale(
     label: Callable[[float], str],
     room: float,
 ) -> Scale:
-    """From the least to the largest value and a little more; labels need ``room`` each."""
+    """Span the values and a little more, logarithmically; each label needs ``room``."""
     positive = [value for value in values if value > 0]
     low, high = (min(positive), max(positive)) if positive else (0.1, 1.0)
     if high / low < LEAST_RATIO:  # a scale needs some length
@@ -65,7 +65,7 @@ def linear_scale(
     label: Callable[[float], str],
     room: float,
 ) -> Scale:
-    """From the least to the largest value and a little more, in equal steps."""
+    """Span the values and a little more, in equal steps."""
     given = list(values)
     low, high = (min(given), max(given)) if given else (0.0, 1.0)
     if high - low <= 1e-9 * max(abs(low), abs(high)):
@@ -79,7 +79,7 @@ def linear_scale(
 
 
 def _few(low: float, high: float, places: float) -> list[tuple[float, bool]]:
-    """Multiples of a round number; towards the larger ones they come closer."""
+    """Return multiples of a round number; on a log axis the larger ones lie closer together."""
     found: list[tuple[float, bool]] = []
     for factor in (2.0, 1.0, 0.5):  # better two that are close than one alone
         step = _round_step(factor * (high - low) / places)
@@ -91,7 +91,7 @@ def _few(low: float, high: float, places: float) -> list[tuple[float, bool]]:
 
 
 def _by_decades(low: float, high: float, places: float) -> list[tuple[float, bool]]:
-    """Whole numbers in each decade, of which as many are labelled as there is room for."""
+    """Return whole numbers in each decade; as many are labelled as there is room for."""
     share = places / log10(high / low)  # of the labels, for a decade
     steps = next((own for least, own in STEPS if share >= least), (1,))
     every = max(1, ceil(1 / share))
@@ -105,6 +105,6 @@ def _by_decades(low: float, high: float, places: float) -> list[tuple[float, boo
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... times a power of ten that is at least this."""
+    """Return the smallest of 1, 2, 5, 10, 20, ... times a power of ten that is at least this."""
     power = 10.0 ** floor(log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))

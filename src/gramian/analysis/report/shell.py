@@ -1,4 +1,4 @@
-"""What every page has: a head, its style and script inside, and a policy that loads nothing."""
+"""The frame of every page: head, inline style and script, and a policy that loads nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramian.analysis.report.text import escape
 
 
 def document(title: str, facts: str, main: str, footer: str, *, style: str, version: str) -> str:
-    """A whole page. It may load nothing, and run no script but its own.
+    """Return a whole page. It loads nothing and runs no script but its own.
 
     ``facts``, ``main``, ``footer`` and ``style`` are HTML and CSS; the others are plain text.
     """
@@ -45,8 +45,8 @@ def document(title: str, facts: str, main: str, footer: str, *, style: str, vers
 <main>
 {main}
 </main>
-<footer>{footer} This file loads
-nothing from anywhere.</footer>
+<footer>{footer} This file is
+self-contained and loads nothing.</footer>
 <script>{script}</script>
 </body>
 </html>
@@ -54,7 +54,7 @@ nothing from anywhere.</footer>
 
 
 def style(looks: Iterable[Look], light: str = "", dark: str = "") -> str:
-    """The style sheet, the colours of methods by their numbers, and rules for light and dark."""
+    """Return the style sheet, with the colours of methods for light and dark pages."""
     by_number = list(looks)
 
     def colours(is_dark: bool) -> str:

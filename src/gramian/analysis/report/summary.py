@@ -1,4 +1,4 @@
-"""The verdicts of experiments as a page of Markdown: ``docs/reproduction.md``."""
+"""The verdicts of the experiments as Markdown: ``docs/reproduction.md``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ if TYPE_CHECKING:
 WORDS = {True: "reproduced", False: "differs", None: "not run"}
 COLUMNS = "experiment", "the paper says", "measured", "verdict", "date"
 INTRODUCTION = """\
-Each figure, table and theorem of the papers behind gramian is measured and compared with what the \
-paper says of it. An experiment is a class of `gramian.experiments`; its verdict comes from \
-comparisons of the numbers that fail where a method is broken, and it is *reproduced* where all of \
-them hold."""
+gramian measures every figure, table and theorem of the papers behind it and compares the numbers \
+with what the paper says. Each one is a class in `gramian.experiments`, with checks that fail if a \
+method is broken. It is *reproduced* if all its checks hold."""
 
 
 def summary(reproduction: Reproduction) -> str:
-    """A table for each paper, and then what differs, with the experiments' own remarks."""
+    """Return one table per paper, then what differs, with the notes of the experiments."""
     command = "gramian reproduce"
     if reproduction.settings.quick:
         command += " --quick"
@@ -28,8 +27,8 @@ def summary(reproduction: Reproduction) -> str:
     parts = [
         "# The papers, reproduced",
         INTRODUCTION,
-        f"`{command} --summary reproduction.md` writes this page, and beside it the report with "
-        "all figures, settings and numbers.",
+        f"`{command} --summary reproduction.md` writes this page and an HTML report with all "
+        "figures, settings and numbers.",
         f"{counted(reproduction.outcomes)} {kind(reproduction)} Measured in "
         f"{seconds(sum(each.seconds for each in reproduction.outcomes))} with "
         f"{reproduction.versions}.",
@@ -43,7 +42,7 @@ def summary(reproduction: Reproduction) -> str:
 
 
 def counted(outcomes: list[Outcome]) -> str:
-    """How many experiments there are, and of which verdict."""
+    """Count the experiments by verdict."""
     numbers = {word: 0 for word in WORDS.values()}
     for each in outcomes:
         numbers[WORDS[each.reproduced]] += 1
@@ -57,7 +56,7 @@ def counted(outcomes: list[Outcome]) -> str:
 def kind(reproduction: Reproduction) -> str:
     if reproduction.settings.quick:
         return "This is a quick run, on data that ships with scikit-learn."
-    return "This is a full run, on the papers' data sets where they are at hand."
+    return "This is a full run, on the papers' data sets where they are available."
 
 
 def _table(outcomes: list[Outcome]) -> str:

@@ -54,7 +54,7 @@ def _interval(result: Measurement) -> str:
 
 
 def table(comparison: Comparison, *, sorts: bool) -> str:
-    """The results as an HTML table; one that sorts has a button in the head of each column."""
+    """Return the results as an HTML table; if ``sorts``, each column header is a button."""
     looks = views.methods(comparison)
     numbers = {name: i for i, name in enumerate(looks)}
     columns = _columns(comparison)

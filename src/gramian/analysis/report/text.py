@@ -1,4 +1,4 @@
-"""Numbers as people read them, and text that is safe inside HTML."""
+"""Numbers formatted for people, and text escaped for HTML."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["count", "escape", "format_bytes", "percent", "seconds", "short", "si
 
 
 def escape(value: Any) -> str:
-    """Text for HTML, in elements and in attributes, whatever it holds.
+    """Escape any text for HTML elements and attributes.
 
-    Control characters, and halves of characters that no file could hold, are replaced.
+    Control characters and lone surrogates are replaced.
     """
     said = str(value).encode("utf-8", "replace").decode("utf-8")
     shown = (c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in said)
@@ -23,13 +23,13 @@ def escape(value: Any) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """A name on one line, cut where it is too long."""
+    """Return a name on one line, shortened if it is too long."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """0.0198 -> ``"2.0%"``; what rounding alone could leave is not told from other such."""
+    """0.0198 -> ``"2.0%"``; values at the level of rounding errors all look the same."""
     if 0 < share < 1e-6:
         return "<0.0001%"
     return f"{significant(100 * share, digits)}%"
@@ -45,7 +45,7 @@ def seconds(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """1234567 -> ``"1.2 million"``; up to a hundred thousand all digits."""
+    """1234567 -> ``"1.2 million"``; up to a hundred thousand with all digits."""
     if value < 1e5:
         return f"{value:,.0f}"
     for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -55,7 +55,7 @@ def count(value: float) -> str:
 
 
 def significant(value: float, digits: int = 2) -> str:
-    """So many digits at least, and all digits before the point; no exponent unless very small."""
+    """Format with at least ``digits`` digits; an exponent only for very small numbers."""
     if value == 0 or not isfinite(value):
         return f"{value:g}"
     places = digits - 1 - floor(log10(abs(value)))

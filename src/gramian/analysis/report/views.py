@@ -1,4 +1,4 @@
-"""What the charts of a comparison show, and the sentences beside them."""
+"""The charts of a comparison, and the sentences that explain them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAR = 30.0  # a reference so many times beyond the rest would squeeze the rest
 
 
 def methods(comparison: Comparison) -> dict[str, Look]:
-    """The approximations in the order of the catalogue, others behind, with their looks."""
+    """Return the approximations with their looks: in the catalogue's order, then the others."""
     names = {result.name for result in comparison.approximations}
     known = [name for name in LOOKS if name in names]
     return looks([*known, *sorted(names - set(known))])
@@ -33,13 +33,13 @@ def error_over_memory(comparison: Comparison) -> Chart:
         if exact.nbytes_all <= FAR * largest:
             label = f"exact: {format_bytes(exact.nbytes_all)}"
             references.append(Reference(exact.nbytes_all, label, vertical=True))
-    axis = Axis(f"memory of the features of all {counted(data.rows, 'row', ',')}", format_bytes)
+    axis = Axis(f"memory for the features of all {counted(data.rows, 'row', ',')}", format_bytes)
     return _error_chart(comparison, axis, "nbytes_all", "memory", references)
 
 
 def error_over_time(comparison: Comparison) -> Chart:
     measured = comparison.data.measured
-    axis = Axis(f"time to fit and make features of {counted(measured, 'row', ',')}", seconds)
+    axis = Axis(f"time to fit and transform {counted(measured, 'row', ',')}", seconds)
     return _error_chart(comparison, axis, "seconds", "time", [])
 
 
@@ -56,8 +56,8 @@ def _error_chart(
     return Chart(
         description=(
             f"Relative error against {what}, on logarithmic axes, for "
-            f"{', '.join(methods(comparison))}. The least error is {percent(least.error)}, of "
-            f"{least.name} with {counted(least.size, 'feature')}. The table below holds all "
+            f"{', '.join(methods(comparison))}. The smallest error is {percent(least.error)}, by "
+            f"{least.name} with {counted(least.size, 'feature')}. The table below has all "
             "numbers."
         ),
         x=x,
@@ -76,12 +76,12 @@ def score_over_size(comparison: Comparison) -> Chart:
 
 def score_over_memory(comparison: Comparison) -> Chart:
     rows = counted(comparison.data.rows, "row", ",")
-    axis = Axis(f"memory of the features of all {rows}", format_bytes)
+    axis = Axis(f"memory for the features of all {rows}", format_bytes)
     return _score_chart(comparison, axis, "nbytes_all", behind=False)
 
 
 def _score_chart(comparison: Comparison, x: Axis, cost: str, *, behind: bool) -> Chart:
-    """What is missing to a score of 1, on a logarithmic axis that is labelled by the score."""
+    """Draw 1 - score on a logarithmic axis, labelled with the score."""
     exact, name = comparison.exact, comparison.score_name or ""
     references = []
     if exact is not None and exact.score is not None:
@@ -90,8 +90,8 @@ def _score_chart(comparison: Comparison, x: Axis, cost: str, *, behind: bool) ->
     top = max(scored, key=lambda result: result.score or 0.0)
     return Chart(
         description=(
-            f"{name} against {x.title}. The best is {top.score:.3f}, of {top.name} with {top.size} "
-            "features. The table below holds all numbers."
+            f"{name} against {x.title}. The best is {top.score:.3f}, by {top.name} with {top.size} "
+            "features. The table below has all numbers."
         ),
         x=x,
         y=Axis(name, lambda value: f"{1 - value:.10g}", turned=True),
@@ -138,7 +138,7 @@ def tip(comparison: Comparison, result: Measurement) -> str:
 
 
 def interval(result: Measurement) -> str:
-    """The error and, where it is not known to more digits than are shown, its interval."""
+    """Return the error, with its interval if that differs in the digits shown."""
     low, value, high = map(percent, (result.error_low, result.error, result.error_high))
     return value if low == high else f"{value} ({low} to {high})"
 
@@ -156,10 +156,10 @@ def spectrum(comparison: Comparison) -> Chart:
     return Chart(
         description=(
             f"Eigenvalues of the kernel matrix of {counted(found.rows, 'row')}, largest first, as "
-            f"parts of its trace, on logarithmic axes. {spectrum_sentence(comparison)}"
+            f"fractions of its trace, on logarithmic axes. {spectrum_sentence(comparison)}"
         ),
-        x=Axis("number of the eigenvalue", lambda value: f"{value:,.0f}"),
-        y=Axis("part of the trace", _percent_tick),
+        x=Axis("index of the eigenvalue", lambda value: f"{value:,.0f}"),
+        y=Axis("fraction of the trace", _percent_tick),
         curve=curve,
         references=[Reference(max(dimension, 1.0), label, vertical=True)],
     )
@@ -171,29 +171,29 @@ def spectrum_sentence(comparison: Comparison) -> str:
     need = [int(np.searchsorted(cumulated, share * cumulated[-1])) + 1 for share in (0.9, 0.99)]
     return (
         f"{_so_many(need[0], 'eigenvalue')} of {found.rows:,} hold 90% of the trace, {need[1]:,} "
-        f"hold 99%; {significant(found.effective_dimension)} directions stand out of a ridge of "
-        f"{percent(found.ridge, 1)} of it. A Nyström approximation needs some features for each "
-        "of these."
+        f"hold 99%; {significant(found.effective_dimension)} directions rise above a ridge of "
+        f"{percent(found.ridge, 1)} of it. A Nyström approximation needs a few features for each "
+        "of these directions."
     )
 
 
 def block_sentence(comparison: Comparison) -> str:
     found = comparison.structure
     held = f"{counted(len(found.blocks), 'cluster')} hold {percent(found.within)} of ‖K‖²"
-    chance = f"rows drawn into as many groups at random would hold {percent(found.by_chance)}"
+    chance = f"random groups of the same sizes would hold {percent(found.by_chance)}"
     if found.within >= 0.8:
         return (
-            f"{held} ({chance}): little lies between them, so approximations in blocks, MEKA and "
-            "BKA, suit this kernel."
+            f"{held} ({chance}). Little lies between them, so block approximations (MEKA and BKA) "
+            "suit this kernel."
         )
     if found.within >= 0.5:
         return (
-            f"{held} ({chance}): blocks are seen, but what lies between them counts. MEKA, which "
-            "links its blocks, may suit; BKA drops the rest."
+            f"{held} ({chance}). The blocks are visible, but what lies between them matters. MEKA, "
+            "which links its blocks, may suit; BKA drops the rest."
         )
     return (
-        f"{held} ({chance}): most of the matrix lies between clusters. Nyström suits, which has "
-        "one basis for all rows; BKA drops what lies between."
+        f"{held} ({chance}). Most of the matrix lies between clusters. Nyström suits, because it "
+        "has one basis for all rows; BKA drops what lies between."
     )
 
 
@@ -203,11 +203,11 @@ def gamma_sentence(comparison: Comparison) -> str:
     first, last = views[0], views[-1]
     said = (
         f"With {size}, Nyström's error is {percent(first.error)} at a quarter of gamma and "
-        f"{percent(last.error)} at four times: a larger gamma makes the kernel local, and its "
-        "matrix harder to approximate."
+        f"{percent(last.error)} at four times gamma: a larger gamma makes the kernel more local "
+        "and its matrix harder to approximate."
         if last.error > first.error
         else f"With {size}, Nyström's error is {percent(first.error)} at a quarter of gamma and "
-        f"{percent(last.error)} at four times."
+        f"{percent(last.error)} at four times gamma."
     )
     scored = [(view.score, view) for view in views if view.score is not None]
     if not scored:
@@ -216,10 +216,10 @@ def gamma_sentence(comparison: Comparison) -> str:
     own = next(view for view in views if view.factor == 1)
     if own.score is not None and top - own.score > 0.005:
         return (
-            f"{said} The {comparison.score_name} is best at {best.factor:g} times the gamma in "
-            f"use: {top:.3f} against {own.score:.3f}. Try gamma={significant(best.gamma)}."
+            f"{said} The {comparison.score_name} is best at {best.factor:g} times the current "
+            f"gamma: {top:.3f} instead of {own.score:.3f}. Try gamma={significant(best.gamma)}."
         )
-    return f"{said} No other of these gammas raises the {comparison.score_name} by more than 0.005."
+    return f"{said} None of these gammas improves the {comparison.score_name} by more than 0.005."
 
 
 def kernel_values(result: Measurement) -> str:

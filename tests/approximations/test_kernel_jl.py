@@ -31,7 +31,8 @@ from gramian import (
     Polynomial,
     relative_error,
 )
-from gramian.testing.laws import LIBRARIES, check_kernel, check_learner
+from gramian.testing import check_kernel, check_learner
+from gramian.testing.comparing import LIBRARIES
 from gramian.theory import (
     jl_bound,
     jl_distance_bound,

@@ -15,7 +15,7 @@ from gramian.backend import numba_loops, optional
 from gramian.command import COMMANDS, main
 from gramian.command.results import writer
 from gramian.rows.device import DeviceRows
-from gramian.testing.laws import example_rows
+from gramian.testing.examples import example_rows
 
 X = example_rows(60, 3)
 ROWS = gramian.as_rows(X)

@@ -151,7 +151,7 @@ class TestUsedByTheLibrary:
 
     @pytest.fixture(autouse=True)
     def on_host(self, monkeypatch):
-        monkeypatch.setattr(gramian.backend.array_ops, "TRITON_ON_HOST", True)
+        monkeypatch.setattr(gramian.backend.array_ops.libraries, "TRITON_ON_HOST", True)
         self.calls = []
         run = triton_programs.FusedKernel._run
         monkeypatch.setattr(

@@ -39,7 +39,7 @@ from gramian.command import COMMANDS, main, signatures
 from gramian.command.estimators import APPROXIMATIONS, KERNELS
 from gramian.command.screen import visible
 from gramian.tables import TableModel, open_table
-from gramian.testing.laws import example_rows
+from gramian.testing.examples import example_rows
 
 X = example_rows(200, 4)
 NAMES = ["length", "width", "height", "mass"]

@@ -24,7 +24,7 @@ class TestIterationWithoutKernelValues:
     @pytest.fixture(autouse=True)
     def on_host(self, monkeypatch):
         pytest.importorskip("triton", reason="triton is not installed")
-        monkeypatch.setattr(gramian.backend.array_ops, "TRITON_ON_HOST", True)
+        monkeypatch.setattr(gramian.backend.array_ops.libraries, "TRITON_ON_HOST", True)
 
     @pytest.fixture
     def data(self, rng):

@@ -32,7 +32,8 @@ from gramian import (
     relative_error,
     sampler_names,
 )
-from gramian.testing.laws import _small_blocks, check_kernel
+from gramian.testing import check_kernel
+from gramian.testing.comparing import small_blocks
 
 
 def pairs_of_letters(a, b):
@@ -107,7 +108,7 @@ def test_matrices(kind):
         assert_allclose(kernel(X), K, atol=1e-12)
         assert_allclose(kernel(new, X), K_new, atol=1e-12)
         assert_allclose(kernel.diag(X), K.diagonal(), atol=1e-12)
-        for context in (config_context, _small_blocks):
+        for context in (config_context, small_blocks):
             with context():
                 gram = Gram(kernel, X)
                 assert gram.dtype == np.float64
@@ -285,7 +286,7 @@ class TestNystroem:
             busy.remove(threading.get_ident())
             return np.ones((len(X), len(Z)))
 
-        with config_context(n_threads=4), _small_blocks():
+        with config_context(n_threads=4), small_blocks():
             fitted = Nystroem(watched, 1, landmarks=[0]).fit(WORDS)
             fitted.transform(WORDS)
             KernelRidge(kernel=fitted).fit(WORDS, Y).predict(NEW_WORDS)
@@ -453,7 +454,7 @@ class TestWhatIsAnObject:
         assert list(rows.take([4, 2])) == [WORDS[4], WORDS[2]]
         lengths = [len(word) for word in WORDS]
         numbers = np.arange(60)
-        with config_context(n_threads=3), _small_blocks():
+        with config_context(n_threads=3), small_blocks():
             found = rows.map(lambda x, i, out: np.array([len(w) for w in x]) + i, numbers)
             total = rows.sum(lambda x: np.asarray(sum(map(len, x))), start=30)
         assert (found == lengths + numbers).all() and found.dtype == np.float64

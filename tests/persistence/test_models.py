@@ -47,7 +47,8 @@ from gramian.backend import array_ops
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
 from gramian.persistence import models, states
-from gramian.testing.laws import example, example_rows
+from gramian.testing import example
+from gramian.testing.examples import example_rows
 
 CLASSES = [thing for thing in map(vars(gramian).get, gramian.__all__) if inspect.isclass(thing)]
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import gramian
 from gramian import RBF, Gram
-from gramian.samplers import leverage
 from gramian.samplers.leverage import (
     BLESS,
     SQUEAK,
@@ -15,6 +14,7 @@ from gramian.samplers.leverage import (
     RecursiveLeverage,
     exact_leverage_scores,
 )
+from gramian.samplers.leverage.scores import Dictionary, draw
 
 ALL = [LeverageScores, RecursiveLeverage, BLESS, SQUEAK]
 DISTINCT = ALL[1:]
@@ -95,7 +95,7 @@ def test_dictionary_scores_follow_the_weighted_formula(rng):
     inner = np.linalg.inv(K[np.ix_(S, S)] + ridge * np.diag(1 / weights))
     cross = K[np.ix_(rows, S)]
     expected = (1 - np.einsum("is,st,it->i", cross, inner, cross)) / ridge
-    scores = leverage._Dictionary(gram(), S, weights).scores(rows, ridge)
+    scores = Dictionary(gram(), S, weights).scores(rows, ridge)
     np.testing.assert_allclose(scores, expected.clip(0, 1), rtol=1e-7, atol=1e-10)
 
 
@@ -261,7 +261,7 @@ def test_bad_parameters(sampler):
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 30), st.integers(0, 99))
 def test_draw_gives_distinct_positions_of_positive_score(scores, size, seed):
     scores = np.array(scores)
-    picked, chances = leverage._draw(scores, size, np.random.default_rng(seed))
+    picked, chances = draw(scores, size, np.random.default_rng(seed))
     wanted = np.flatnonzero(scores > 1e-300)
     wanted = wanted if len(wanted) else np.arange(len(scores))
     assert len(np.unique(picked)) == len(picked) == min(size, len(wanted))
@@ -274,7 +274,7 @@ def test_draw_keeps_to_the_chances_it_states(rng):
     expected = np.array([1.0, 0.8, 0.4, 0.4, 0.2, 0.2, 0.0])  # c = 0.4 makes three of these
     counts, neighbours = np.zeros(7), 0
     for _ in range(4000):
-        picked, chances = leverage._draw(scores, 3, rng)
+        picked, chances = draw(scores, 3, rng)
         np.testing.assert_allclose(chances, expected[picked])
         counts[picked] += 1
         neighbours += {2, 3} <= set(picked)

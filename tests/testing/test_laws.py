@@ -24,7 +24,8 @@ from gramian import (
 )
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
-from gramian.testing.laws import LIBRARIES, check_kernel, check_learner, check_rows, example
+from gramian.testing import check_kernel, check_learner, check_rows, example
+from gramian.testing.comparing import LIBRARIES
 
 EXPORTED = [getattr(gramian, name) for name in gramian.__all__]
 CLASSES = [thing for thing in EXPORTED if inspect.isclass(thing)]

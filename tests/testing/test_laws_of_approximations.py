@@ -25,7 +25,8 @@ from gramian import (
     sampler_names,
 )
 from gramian.approximations import Approximation
-from gramian.testing.laws import LIBRARIES, check_approximation, check_sampler, example
+from gramian.testing import check_approximation, check_sampler, example
+from gramian.testing.comparing import LIBRARIES
 
 CLASSES = [getattr(gramian, name) for name in gramian.__all__]
 CLASSES = [cls for cls in CLASSES if inspect.isclass(cls)]

@@ -1,12 +1,13 @@
-"""What a sampler is, and what it gives."""
+"""Sampler, the base class of all samplers, and Landmarks, which they select."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from gramian.backend import array_ops
@@ -18,26 +19,26 @@ __all__ = ["Landmarks", "Sampler"]
 
 
 class Oracle(Protocol):
-    """A matrix that is seen through its columns and its diagonal."""
+    """A matrix that is accessed through its columns and its diagonal."""
 
-    def columns(self, indices: Any) -> Array: ...
+    def columns(self, indices: np.ndarray) -> Array: ...
 
     def diag(self) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Points that stand for all rows.
+    """Points that represent all rows.
 
     Attributes
     ----------
     points : array of shape (m, d), or of m objects
         The landmarks, as ``kernel.against`` takes them.
     indices : array of int or None
-        Their row numbers, where they are rows of the data.
+        Their row numbers, if they are rows of the data.
     probabilities : array of float or None
-        The probability with which each was drawn, where they were drawn independently and with
-        replacement: Nyström weighs them by 1 / sqrt(m p). None where that would mean nothing.
+        The probability with which each was drawn, if they were drawn independently and with
+        replacement: Nyström weights them by 1 / sqrt(m p). None for all other landmarks.
 
     Examples
     --------
@@ -57,56 +58,74 @@ class Landmarks:
 class Sampler(BaseEstimator, ABC):
     """A way to choose landmarks, as a scikit-learn parameter object.
 
-    It sees the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns and
-    blocks, the rows themselves where they are vectors. All chance comes from the generator.
+    It accesses the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns
+    and blocks, and the rows themselves if they are vectors. All randomness comes from ``rng``.
     """
 
     needs_target: ClassVar[bool] = False
     grows: ClassVar[bool] = False  # whether it implements ``grow``
-    fixed: ClassVar[bool] = False  # whether it gives the same landmarks whatever m is
-    spreads: ClassVar[bool] = True  # whether other processes may hold the rows
+    fixed: ClassVar[bool] = False  # whether the landmarks do not depend on m
+    spreads: ClassVar[bool] = True  # whether it works on rows of a cluster
 
     @abstractmethod
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        """At most m landmarks for the rows of ``gram``; fewer where the matrix has less rank."""
+        """Select at most m landmarks; fewer if the matrix has a smaller rank."""
 
     def most_evaluations(self, n: int, m: int) -> int:
-        """The kernel values that ``select`` takes at most."""
+        """Return how many kernel values ``select`` evaluates at most."""
         return 2 * n * (m + 1) + m * m
 
     def most_landmarks(self, m: int) -> int:
-        """How many landmarks ``select`` gives at most where m are asked for."""
+        """Return how many landmarks ``select`` returns at most if m are requested."""
         return m
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        """What ``select`` takes in memory at most, beside blocks of rows.
+        """Return the memory that ``select`` takes at most, in addition to blocks of rows.
 
-        By default that of the landmarks, and a few numbers for each row.
+        By default, that of the landmarks and a few numbers per row.
         """
         return 2 * m * rows.row_bytes + 10 * 8 * rows.shape[0]
 
     def landmark_bytes(self, rows: Rows) -> int:
-        """What a landmark takes in memory: by default as much as a row."""
+        """Return the memory that a landmark takes; by default as much as a row."""
         return rows.row_bytes
 
     def grow(self, gram: Gram, most: int, rng: np.random.Generator, tol: float) -> Landmarks:
-        """Landmarks until the trace error of Nyström is at most ``tol``, or there are ``most``."""
+        """Select landmarks until Nyström's trace error is at most ``tol``, but at most ``most``."""
         raise NotImplementedError(f"{type(self).__name__} does not grow.")
 
 
 def dense_row_bytes(rows: Rows) -> int:
-    """What a row takes as part of a dense array, whether the rows are sparse or not."""
+    """Return the memory of a row in a dense array, even if the rows are sparse."""
     return rows.shape[1] * array_ops.itemsize(rows.dtype)
 
 
-def from_rows(gram: Gram, indices: Any, probabilities: np.ndarray | None = None) -> Landmarks:
-    """Landmarks that are rows of the data."""
+def from_rows(gram: Gram, indices: ArrayLike, probabilities: np.ndarray | None = None) -> Landmarks:
+    """Return the rows with these numbers as landmarks."""
     indices = np.asarray(indices, dtype=np.intp)
     return Landmarks(gram.points.take(indices), indices, probabilities)
 
 
+def drawn_by_weight(gram: Gram, weights: np.ndarray, m: int, rng: np.random.Generator) -> Landmarks:
+    """Draw m rows with replacement, with probability in proportion to their weights.
+
+    ``weights`` has shape (n,). If all are 0, rows are drawn with equal probability.
+    """
+    total = float(weights.sum())
+    if total <= 0:
+        weights, total = np.ones(len(weights)), float(len(weights))
+    probabilities = weights / total
+    indices = rng.choice(len(probabilities), size=m, p=probabilities)
+    return from_rows(gram, indices, probabilities[indices])
+
+
+def rounding_limit(gram: Gram, diagonal: np.ndarray) -> float:
+    """Return the value below which a part of the diagonal is rounding error."""
+    return 1000 * array_ops.eps(gram.dtype) * float(diagonal.max())
+
+
 def host_diagonal(gram: Oracle) -> np.ndarray:
-    """The diagonal of K in float64 on the host, without the rounding below 0."""
+    """Return the diagonal of K in float64 on the host, shape (n,); rounding below 0 is cut off."""
     return np.maximum(array_ops.to_numpy(gram.diag()), 0.0, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Landmarks that are centres of clusters, or rows far from each other."""
+"""Landmarks that are cluster centres, or rows far from each other."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from gramian.samplers.base import (
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
 
-CENTRES_PART = 16  # "auto" gives centres this part of the memory budget: several copies come and go
-DENSE_BYTES = 64 * 1024**2  # of a sample of sparse rows, up to which it is clustered as dense rows
+CENTRES_PART = 16  # "auto" allows centres this part of the memory budget: there are several copies
+DENSE_BYTES = 64 * 1024**2  # samples of sparse rows up to this size are clustered as dense rows
 
 
 class KMeansCentres(Sampler):
-    """Centres of k-means in the space of the rows, found on a subsample; no kernel evaluation.
+    """Centres of k-means in input space, found on a subsample; no kernel evaluation.
 
-    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's. Centres of sparse rows are
-    those of the same rows as a dense array, and are dense themselves.
+    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's. Sparse rows have the same
+    centres as dense ones, as a dense array.
 
     Parameters
     ----------
     rows_per_centre : int, default=15
-        The subsample has this many rows for each landmark.
+        The number of rows in the subsample for each landmark.
     max_iter : int, default=4
-        Lloyd's steps; more hardly lower the error.
+        The number of Lloyd's steps; more hardly reduce the error.
 
     Examples
     --------
@@ -77,35 +77,35 @@ class KMeansCentres(Sampler):
             random_state=int(rng.integers(2**31)),
             copy_x=False,
         )
-        with warnings.catch_warnings():  # of clusters that coincide: they are left out below
+        with warnings.catch_warnings():  # about clusters that coincide; they are left out below
             warnings.simplefilter("ignore", ConvergenceWarning)
             labels = kmeans.fit_predict(_to_cluster(example))
         centres = kmeans.cluster_centers_[np.unique(labels)]
         if gram.kernel.serial and array_ops.issparse(example):
-            # A function of two blocks gets two of a kind: sparse ones, as the rows are.
+            # A kernel function gets two blocks of the same kind: sparse, as the rows are.
             return Landmarks(type(example)(centres))
         return Landmarks(array_ops.like(centres, rows.example(), rows.dtype))
 
     @staticmethod
     def are_affordable(rows: Rows, m: int) -> bool:
-        """Whether "auto" takes m centres of these rows: by their size alone, sparse or not."""
+        """Whether "auto" chooses m centres for these rows: depends on their dense size only."""
         return m * dense_row_bytes(rows) <= config.memory_budget() // CENTRES_PART
 
     def _sample_size(self, rows: Rows, m: int) -> int:
-        """As many rows as asked for, if they take no more than an eighth of the memory budget.
+        """Return the requested number of rows, or what fits an eighth of the memory budget.
 
-        Sparse rows count as dense ones do, so that the sample is the same.
+        Sparse rows count as dense ones, so that the sample is the same.
         """
-        wanted = m * positive_integer(self, "rows_per_centre", self.rows_per_centre)
+        requested = m * positive_integer(self, "rows_per_centre", self.rows_per_centre)
         room = config.memory_budget() // 8 // dense_row_bytes(rows)
-        return min(rows.shape[0], wanted, max(m, room))
+        return min(rows.shape[0], requested, max(m, room))
 
     def select_bytes(self, rows: Rows, m: int) -> int:
         size, width = self._sample_size(rows, m), dense_row_bytes(rows)
         of_row = rows.row_bytes
         if of_row == width or size * width <= DENSE_BYTES:  # scikit-learn's variance copies them
             of_row = 2 * width if of_row == width else of_row + 2 * width
-        # Beside the sample its labels and norms; centres, old, new and as sums of each thread.
+        # The sample, its labels and norms; old centres, new ones, and each thread's sums.
         centres = (4 + config.n_threads()) * m * width
         return size * (of_row + 24) + centres + 8 * rows.shape[0]
 
@@ -114,7 +114,7 @@ class KMeansCentres(Sampler):
 
 
 def _to_cluster(sample: Array) -> Array:
-    """A sample for scikit-learn: dense while that is small, so that ties fall as for dense rows."""
+    """Convert a sample for scikit-learn: dense if small, so that ties break as for dense rows."""
     if not array_ops.issparse(sample):
         return array_ops.to_numpy(sample)
     size = sample.shape[0] * sample.shape[1] * sample.dtype.itemsize
@@ -122,7 +122,7 @@ def _to_cluster(sample: Array) -> Array:
 
 
 class KMeansPlusPlus(Sampler):
-    """k-means++ in the kernel's space: rows drawn by their squared distance from those before.
+    """k-means++ in feature space: rows drawn by their squared distance to those drawn before.
 
     n·m kernel evaluations, one column after the other.
 
@@ -150,26 +150,26 @@ def plus_plus(
     weights: np.ndarray | None = None,
     trials: int | None = None,
 ) -> np.ndarray:
-    """At most k row numbers by k-means++ in the kernel's space.
+    """Select at most k row numbers by k-means++ in feature space.
 
-    ``gram`` is any oracle of a matrix with ``columns`` and ``diag``, exact or approximate.
-    Each is the best of a few rows (``trials``; by default 2 + log k) drawn in proportion to their
-    weight and squared distance from those so far. It ends early where every row coincides with one.
+    ``gram`` is any matrix with ``columns`` and ``diag``, exact or approximate. Each row is the best
+    of a few (``trials``; by default 2 + log k), drawn in proportion to their weight times squared
+    distance to the rows so far. Ends early if every row coincides with one of them.
     """
     diagonal = host_diagonal(gram)
     if weights is None:
         weights = np.ones(len(diagonal))
 
     def squared_distances(rows: np.ndarray) -> np.ndarray:
-        columns = array_ops.to_numpy(gram.columns(rows)).astype(np.float64)
+        columns = array_ops.host_float64(gram.columns(rows))
         return np.maximum(diagonal[:, None] + diagonal[rows] - 2.0 * columns, 0.0)
 
     seeds = draw(rng, weights, 1)
     closest = squared_distances(seeds)[:, 0]
     trials = 2 + int(np.log(k)) if trials is None else trials
     while len(seeds) < k and (weights * closest).any():
-        chances = weights * closest
-        candidates = rng.choice(len(weights), size=trials, p=chances / chances.sum())
+        mass = weights * closest
+        candidates = rng.choice(len(weights), size=trials, p=mass / mass.sum())
         distances = np.minimum(closest[:, None], squared_distances(candidates))
         best = int(np.argmin(weights @ distances))
         seeds, closest = np.append(seeds, candidates[best]), distances[:, best]
@@ -177,6 +177,6 @@ def plus_plus(
 
 
 def draw(rng: np.random.Generator, weights: np.ndarray, k: int) -> np.ndarray:
-    """Different rows with probability in proportion to their weights."""
+    """Draw at most k distinct rows with probability in proportion to their weights."""
     size = min(k, int(np.count_nonzero(weights)))
     return rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())

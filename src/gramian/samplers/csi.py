@@ -1,18 +1,19 @@
-"""CSI: incomplete Cholesky whose pivots also look at the target."""
+"""CSI: incomplete Cholesky whose pivots also take the target into account."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gramian.backend import array_ops, checks
+from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
-from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal, rounding_limit
 
 __all__ = ["CSI"]
 
@@ -21,22 +22,23 @@ class CSI(Sampler):
     """Greedy pivots that explain both the kernel matrix and a target: Cholesky with side
     information (Bach and Jordan 2005, "Predictive low-rank decomposition for kernel methods").
 
-    Each step takes the row with the largest gain, (1 - mixing) times what its column takes off the
-    trace of K plus mixing times what it takes off the squared residual of y, each as a share of
-    its whole. The columns of the rows not taken are unknown; they are estimated from ``delta``
-    further columns, those of the usual incomplete Cholesky decomposition, which run ahead.
+    Each step selects the row with the largest gain: (1 - mixing) times the reduction of the trace
+    of K by its column, plus mixing times the reduction of the squared residual of y, each relative
+    to its initial value. Columns of rows that are not selected are unknown; they are estimated from
+    ``delta`` further columns, those of the usual incomplete Cholesky decomposition, which look
+    ahead.
 
-    Takes n (m + delta) kernel evaluations and the diagonal, O(n (m + delta)(m + delta + t)) flops
-    for t targets, and memory for n (2 m + delta) numbers. Involves no chance.
+    It takes n (m + delta) kernel evaluations and the diagonal, O(n (m + delta)(m + delta + t))
+    flops for t targets, and memory for n (2 m + delta) numbers. It is deterministic.
 
     Parameters
     ----------
     delta : int
-        How many columns to look ahead.
+        The number of columns to look ahead.
     centred : bool
-        Whether the target is predicted with an intercept.
+        Whether to predict the target with an intercept.
     mixing : float
-        From 0, which looks at K alone, to 1, which looks at the target alone (the paper's kappa).
+        From 0, which considers K only, to 1, which considers the target only (the paper's kappa).
 
     Examples
     --------
@@ -64,7 +66,7 @@ class CSI(Sampler):
         columns = 2 * m + checks.positive_integer(self, "delta", self.delta)
         return super().select_bytes(rows, m) + 8 * rows.shape[0] * (columns + 8)
 
-    @one_blas_thread()  # between columns, BLAS's own threads would spin
+    @one_blas_thread()  # BLAS's own threads would spin between columns
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
@@ -89,11 +91,11 @@ class CSI(Sampler):
 
 
 class _LookAhead:
-    """A Cholesky factor F of K on the columns seen: first those taken, then those ahead.
+    """A Cholesky factor F of K on the columns seen: first those of pivots, then those ahead.
 
-    With A the columns of F ahead and a_i its rows, what the rows taken leave of column i of K is
-    A a_i, up to the part that no column seen explains; of that only the diagonal is known.
-    All that is kept per candidate is brought up to date in O(n delta) with each column.
+    Let A be the columns of F ahead and a_i its rows. The residual of column i of K, after the
+    pivots, is A a_i plus a part that no column seen explains; of that part only the diagonal is
+    known. Each new column updates all values per candidate in O(n delta).
     """
 
     def __init__(self, gram: Gram, m: int, delta: int, R: np.ndarray, centred: bool) -> None:
@@ -101,12 +103,11 @@ class _LookAhead:
         self.gram, self.centred = gram, centred
         self.unseen = host_diagonal(gram)  # the diagonal of K - F Fᵀ
         self.trace = float(self.unseen.sum())
-        # below this, a part of the diagonal is rounding
-        self.limit = 1000 * array_ops.eps(gram.dtype) * float(self.unseen.max())
-        # and below this, relative to a bound of ||K_i||², the norm of a projected column is
+        self.limit = rounding_limit(gram, self.unseen)
+        # below this, relative to a bound of ||K_i||², the norm of a projected column is rounding
         self.norm_limit = 1e-12 * self.trace * self.unseen
-        self.F = np.empty((n, min(n, m + delta)), order="F")
-        self.Q = np.empty((n, m), order="F")  # an orthonormal basis of the columns taken
+        self.F = np.empty((n, min(n, m + delta)), order="F")  # columns seen
+        self.Q = np.empty((n, m), order="F")  # orthonormal basis of the pivots' columns
         self.taken = self.seen = self.rank = 0
         self.open = np.ones(n, dtype=bool)
         self.norms = np.zeros(n)  # ||A a_i||²
@@ -121,19 +122,22 @@ class _LookAhead:
         return float(np.sum(self.R**2))
 
     def look_ahead(self, delta: int) -> None:
-        """See further columns, the largest of the diagonal first."""
+        """See further columns, those with the largest residual diagonal first."""
         while self.seen - self.taken < delta and self.unseen.max() > self.limit:
             self._see(int(np.argmax(self.unseen)))
 
     def gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What each row would take off the trace and off the loss, and which rows may be taken."""
+        """Return each row's reduction of trace and loss, and which rows may become pivots.
+
+        All three have shape (n,).
+        """
         A, e = self.ahead, self.unseen
         s = np.einsum("ij,ij->i", A, A)
         open_rows = self.open & (s + e > self.limit)
-        # max: rounding, as the i-th entry of A a_i alone is s_i
+        # At least s_i², the square of the i-th entry of A a_i; the maximum removes rounding.
         squared = np.maximum(self.norms, s * s) + e * (2 * s + e)
         explains = squared / np.where(open_rows, s + e, 1.0)
-        # The unseen part counts in the norm only: it may not be promised to predict anything.
+        # The unseen part counts in the norm only, since it may not predict anything.
         squared = np.maximum(self.projected, 0.0) + e * e
         known = squared > self.norm_limit
         reached = np.sum((A @ (A.T @ self.R)) ** 2, axis=1)
@@ -143,9 +147,9 @@ class _LookAhead:
     def take(self, row: int) -> None:
         """Make this row the next pivot."""
         if self.unseen[row] > self.limit:
-            self._see(row)  # its true column: nothing of it is unseen now
-        # A reflection of the columns ahead leaves F Fᵀ as it is. The one that turns a_row into a
-        # multiple of the first unit vector makes the first column that of the pivot.
+            self._see(row)  # its true column, so that nothing of it is unseen
+        # A reflection of the columns ahead does not change F Fᵀ. The one that maps a_row to a
+        # multiple of the first unit vector makes the first column the pivot's.
         A = self.ahead
         normal = A[row].copy()
         normal[0] += np.copysign(np.linalg.norm(normal), normal[0])
@@ -164,7 +168,7 @@ class _LookAhead:
             self.projected -= (column * (q @ column) + self.ahead @ (self.ahead.T @ q)) ** 2
 
     def _see(self, row: int) -> None:
-        column = np.asarray(array_ops.to_numpy(self.gram.columns([row])), dtype=float)[:, 0]
+        column = array_ops.host_float64(self.gram.columns([row]))[:, 0]
         known = self.F[:, : self.seen]
         column = (column - known @ known[row]) / np.sqrt(self.unseen[row])
         self.norms += self._change(column, column)
@@ -174,24 +178,24 @@ class _LookAhead:
         self.unseen = np.maximum(self.unseen - column**2, 0.0)
 
     def _change(self, c: np.ndarray, Bc: np.ndarray) -> np.ndarray:
-        """||B (A a_i + c_i c)||² - ||B A a_i||² for all i, where B is a projection."""
+        """Return ||B (A a_i + c_i c)||² - ||B A a_i||² for all i, where B is a projection."""
         return c * (2 * (self.ahead @ (self.ahead.T @ Bc)) + c * (c @ Bc))
 
     def _project(self, c: np.ndarray) -> np.ndarray:
         Q = self.Q[:, : self.rank]
         c = c - c.mean() if self.centred else c
         c = c - Q @ (Q.T @ c)
-        return c - Q @ (Q.T @ c)  # twice, as Gram and Schmidt alone lose orthogonality
+        return c - Q @ (Q.T @ c)  # twice: one Gram-Schmidt step loses orthogonality
 
 
-def _target(y: Any, gram: Gram) -> np.ndarray:
-    """y as a matrix of float64 with one column per target."""
+def _target(y: Array | None, gram: Gram) -> np.ndarray:
+    """Return y as a float64 matrix with one column per target; shape (n, t)."""
     if y is None:
         raise ValueError("CSI chooses rows that predict a target, so it needs y: fit(X, y).")
     values = array_ops.to_numpy(y)
     if values.dtype.kind not in "biuf":
         raise ValueError(
-            f"CSI takes y as numbers; got dtype {values.dtype}. Give classes as one-hot columns."
+            f"CSI takes y as numbers; got dtype {values.dtype}. Encode classes as one-hot columns."
         )
     values = np.asarray(values, dtype=float)
     if values.ndim not in (1, 2) or len(values) != gram.shape[0]:
@@ -200,5 +204,5 @@ def _target(y: Any, gram: Gram) -> np.ndarray:
             f"{values.shape}."
         )
     if not np.isfinite(values).all():
-        raise ValueError("y has values that are NaN or infinite; CSI needs numbers.")
+        raise ValueError("y contains NaN or infinity; CSI needs finite numbers.")
     return values.reshape(len(values), -1)

@@ -8,16 +8,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from gramian.backend import array_ops, checks
-from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
-from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal, rounding_limit
 from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 __all__ = ["KDPP"]
 
-SMALLEST_BATCH = 32  # steps: one call of the kernel serves that many
+SMALLEST_BATCH = 32  # steps that share one evaluation of the kernel
 
 
 class KDPP(Sampler):
@@ -28,16 +27,16 @@ class KDPP(Sampler):
     chain algorithms for sampling strongly Rayleigh distributions and determinantal point
     processes"; for Nyström: Li, Jegelka and Sra 2016, "Fast DPP sampling for Nyström with
     application to kernel methods"). It starts from the pivots of a randomly pivoted Cholesky
-    decomposition, which spread already: the theory asks for O(n m log n) steps from any start, the
-    default takes fewer. Where K has rank r < m, it gives r rows.
+    decomposition, which are far apart already: the theory requires O(n m log n) steps from any
+    start, the default takes fewer. If K has rank r < m, it selects r rows.
 
-    Takes the evaluations and flops of :class:`RPCholesky` for the start; for the chain O(m²) flops
-    a step and, in each batch of b = max(m, 32) steps, (m + b)² kernel evaluations.
+    The start takes the evaluations and flops of :class:`RPCholesky`. The chain takes O(m²) flops
+    per step, and (m + b)² kernel evaluations per batch of b = max(m, 32) steps.
 
     Parameters
     ----------
     n_steps : int, optional
-        Swaps to propose; min(n, 10 m) by default.
+        The number of proposed swaps; min(n, 10 m) by default.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class KDPP(Sampler):
         pool = m + max(m, SMALLEST_BATCH)
         return super().select_bytes(rows, m) + factor_bytes(rows, m) + 4 * 8 * pool**2
 
-    @one_blas_thread()  # between columns, BLAS's own threads would spin
+    @one_blas_thread()  # BLAS's own threads would spin between columns
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
@@ -69,8 +68,7 @@ class KDPP(Sampler):
         steps = min(n, 10 * m)
         if self.n_steps is not None:
             steps = checks.positive_integer(self, "n_steps", self.n_steps)
-        # below this, a determinant is rounding
-        limit = 1000 * array_ops.eps(gram.dtype) * float(host_diagonal(gram).max())
+        limit = rounding_limit(gram, host_diagonal(gram))
         members = pivoted_cholesky(gram, m, rng, rounding=1000.0).pivots
         m = len(members)
         if m == 0:  # K = 0 is explained by any row
@@ -82,11 +80,11 @@ class KDPP(Sampler):
             size = min(batch, steps - start)
             candidates = rng.integers(n, size=size)
             others = np.setdiff1d(candidates, members)
-            pool = np.concatenate([members, others])  # whatever a set in this batch may hold
+            pool = np.concatenate([members, others])  # possible members in this batch
             place = np.empty(n, dtype=np.intp)
             place[pool] = np.arange(len(pool))
-            # The multiple of I is below rounding, and keeps K[S, S] from being singular.
-            K = _on_host(gram.block(pool, pool)) + limit * np.eye(len(pool))
+            # The multiple of I is below rounding error, and makes K[S, S] nonsingular.
+            K = array_ops.host_float64(gram.block(pool, pool)) + limit * np.eye(len(pool))
             *_, last = swaps(K, np.arange(m), place[candidates], rng)
             members = pool[last]
         return from_rows(gram, members)
@@ -95,22 +93,22 @@ class KDPP(Sampler):
 def swaps(
     K: np.ndarray, members: np.ndarray, candidates: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """The sets after each step of the chain, a step for each candidate to enter.
+    """Yield the members after each step of the chain; each step proposes one candidate.
 
-    Candidates are drawn from all rows alike; one that is a member leaves the set as it is, which
-    keeps the proposal symmetric.
+    Candidates are drawn uniformly from all rows. One that is a member already changes nothing,
+    which keeps the proposal symmetric. Shapes: K (p, p), members (m,), candidates (steps,).
     """
     members = members.copy()
-    # Computed anew in each batch, so that rounding does not pile up in the updates.
+    # Recomputed in each batch, so that rounding errors of the updates do not accumulate.
     inverse = cho_solve(cho_factor(K[np.ix_(members, members)]), np.eye(len(members)))
     leaving = rng.integers(len(members), size=len(candidates))
     levels = rng.random(len(candidates))
     for new, old, level in zip(candidates, leaving, levels, strict=True):
-        if new not in members:  # the ratio would be 0, but for rounding
+        if new not in members:  # for a member the ratio is 0, up to rounding
             k = K[members, new]
             x = inverse @ k
             w = inverse[:, old]
-            # det of the set with the new row over that of the set, times that of leaving one out
+            # det with the new row over det of the set, times det without the old member over it
             ratio = (K[new, new] - k @ x) * w[old] + x[old] ** 2
             if level < ratio:
                 inverse, members[old] = _swapped(inverse, x, old, ratio), new
@@ -118,13 +116,9 @@ def swaps(
 
 
 def _swapped(inverse: np.ndarray, x: np.ndarray, old: int, ratio: float) -> np.ndarray:
-    """The inverse of K[S, S] once the member at ``old`` is replaced: two rank-one updates."""
+    """Return the inverse of K[S, S] after replacing the member at ``old``: two rank-one updates."""
     w = inverse[:, old]
     x = x - w * (x[old] / w[old])  # the weights of the members that stay, for the new row
     x[old] = -1.0
     without = inverse - np.outer(w, w / w[old])
     return without + np.outer(x, x * (w[old] / ratio))
-
-
-def _on_host(x: Array) -> np.ndarray:
-    return np.asarray(array_ops.to_numpy(x), dtype=float)

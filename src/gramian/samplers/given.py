@@ -1,12 +1,11 @@
-"""Landmarks that the user gives."""
+"""Landmarks that the user specifies, by row numbers or as points."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 from gramian.kernels import Precomputed
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, as_rows
@@ -16,7 +15,11 @@ __all__ = ["GivenIndices", "GivenPoints"]
 
 
 class GivenIndices(Sampler):
-    """Rows with these numbers.
+    """The rows with these numbers.
+
+    Parameters
+    ----------
+    indices : array of int of shape (m,)
 
     Examples
     --------
@@ -30,7 +33,7 @@ class GivenIndices(Sampler):
 
     fixed = True
 
-    def __init__(self, indices: Any) -> None:
+    def __init__(self, indices: Array) -> None:
         self.indices = indices
 
     def select(
@@ -56,6 +59,10 @@ class GivenIndices(Sampler):
 class GivenPoints(Sampler):
     """These points, which need not be rows of the data.
 
+    Parameters
+    ----------
+    points : array of shape (m, d), or list of m objects
+
     Examples
     --------
     >>> import numpy as np
@@ -67,7 +74,7 @@ class GivenPoints(Sampler):
 
     fixed = True
 
-    def __init__(self, points: Any) -> None:
+    def __init__(self, points: Array) -> None:
         self.points = points
 
     def select(
@@ -81,7 +88,7 @@ class GivenPoints(Sampler):
             )
         if points.shape[1] != width:
             raise ValueError(
-                f"landmarks must have as many columns as the rows, {width}; got {points.shape[1]}."
+                f"landmarks need as many columns as the rows, {width}; got {points.shape[1]}."
             )
         collected = points.collect()
         if array_ops.issparse(collected):

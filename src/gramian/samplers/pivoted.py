@@ -1,15 +1,14 @@
-"""Landmarks by pivoted Cholesky: each draw knows what the draws before it have explained."""
+"""Landmarks by pivoted Cholesky: pivots are chosen by what earlier ones leave unexplained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.progress import progress
 from gramian.backend.threads import one_blas_thread
 from gramian.matrices.gram import Gram
@@ -26,29 +25,30 @@ class Pivoted:
     """A partial Cholesky factor F Fᵀ ≈ K, grown pivot by pivot."""
 
     gram: Gram
-    F: Array
-    left: np.ndarray  # the diagonal of K - F Fᵀ
-    pivots: np.ndarray
+    F: Array  # shape: (n, most)
+    left: np.ndarray  # the diagonal of K - F Fᵀ; shape: (n,)
+    pivots: np.ndarray  # row numbers
 
     @classmethod
-    def start(cls, gram: Gram, most: int, dtype: Any) -> Pivoted:
-        """Nothing yet; memory for ``most`` pivots."""
-        wide = 0 if gram.rows.spread else most  # what is spread grows with the pivots
-        F = array_ops.empty((gram.shape[0], wide), gram.rows.example(), dtype)
+    def start(cls, gram: Gram, most: int, dtype: DType) -> Pivoted:
+        """Return a factor without pivots, and with memory for ``most``."""
+        columns = 0 if gram.rows.spread else most  # lazy arrays grow with the pivots
+        F = array_ops.empty((gram.shape[0], columns), gram.rows.example(), dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
     def factor(self) -> Array:
+        """F, with a column for each pivot; shape (n, pivots)."""
         return self.F[:, : len(self.pivots)]
 
     def residual_block(self, rows: np.ndarray) -> np.ndarray:
-        """(K - F Fᵀ)[rows, rows] on the host."""
-        known = array_ops.to_numpy(array_ops.take_rows(self.factor, rows)).astype(np.float64)
-        block = np.asarray(array_ops.to_numpy(self.gram.block(rows, rows)), dtype=np.float64)
+        """Return (K - F Fᵀ)[rows, rows] in float64 on the host."""
+        known = array_ops.host_float64(array_ops.take_rows(self.factor, rows))
+        block = array_ops.host_float64(self.gram.block(rows, rows))
         return block - known @ known.T
 
     def extend(self, rows: np.ndarray, lower: np.ndarray) -> None:
-        """Add pivots; ``lower`` is the Cholesky factor of their residual block."""
+        """Add pivots; ``lower`` (p, p) is the Cholesky factor of their residual block."""
         gram, used = self.gram, len(self.pivots)
         xp, dtype = gram.rows.xp, self.F.dtype
         taken = array_ops.like(array_ops.take_rows(self.factor, rows), gram.rows.example(), dtype)
@@ -58,7 +58,7 @@ class Pivoted:
         tile = gram.kernel.against(gram.points.take(rows))
 
         def fill(x: Array, *f: Array, out: Array) -> Array:
-            """(K - F Fᵀ)[block, rows] L⁻ᵀ, while the block is in cache."""
+            """Compute (K - F Fᵀ)[block, rows] L⁻ᵀ while the block is in cache."""
             values = array_ops.astype(tile(x), dtype)
             if f:
                 values -= f[0] @ known
@@ -78,7 +78,7 @@ class Pivoted:
         gram.evaluations += gram.shape[0] * len(rows)
         self._append(new)
         self.pivots = np.append(self.pivots, rows)
-        explained = array_ops.to_numpy(array_ops.row_norms(new)).astype(np.float64)
+        explained = array_ops.host_float64(array_ops.row_norms(new))
         self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
 
@@ -100,15 +100,14 @@ def pivoted_cholesky(
     tol: float = 0.0,
     greedy: bool = False,
     rounding: float = 100.0,
-    dtype: Any = None,
+    dtype: DType | None = None,
 ) -> Pivoted:
-    """At most m pivots, until what is left of the trace is at most ``tol`` of it.
+    """Factor K with at most m pivots, until at most ``tol`` of the trace is left.
 
-    Random pivots are drawn a block at a time in proportion to the diagonal that is left, and
-    thinned by rejection so that their law is that of one draw after the other; only those accepted
-    cost a column. Ends early where what is left of each row is rounding: ``rounding`` times the
-    precision of the kernel's largest diagonal entry. The factor is of the kernel's dtype, if not
-    told else.
+    Random pivots are drawn in blocks, in proportion to the remaining diagonal. Rejection thins each
+    block so that the pivots are distributed as if drawn one after the other; only accepted pivots
+    cost a column. Ends early if only rounding errors are left of each row: ``rounding`` times the
+    machine epsilon times the largest diagonal entry. By default the factor has the kernel's dtype.
     """
     m = min(m, gram.shape[0])
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
@@ -117,14 +116,14 @@ def pivoted_cholesky(
     with progress("pivoted Cholesky", m) as step:
         while len(state.pivots) < m and state.left.sum() > enough:
             room = m - len(state.pivots)
-            # Large blocks are fast; where a tolerance may end it, small ones first.
+            # Large blocks are faster; with a tolerance, which may end it early, small ones first.
             size = min(MOST_PIVOTS, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
             if greedy:
                 rows = np.array([int(np.argmax(state.left))])
                 lower = np.sqrt(state.left[rows])[:, None]
             else:
-                chances = state.left / state.left.sum()
-                drawn = rng.choice(len(chances), size=size, p=chances)
+                probabilities = state.left / state.left.sum()
+                drawn = rng.choice(len(probabilities), size=size, p=probabilities)
                 accepted, lower = _thin(state.residual_block(drawn), state.left[drawn], rng, room)
                 rows = drawn[accepted]
             if state.left[rows].max() <= noise:
@@ -134,8 +133,8 @@ def pivoted_cholesky(
     return state
 
 
-def factor_bytes(rows: Rows, m: int, dtype: Any = None) -> int:
-    """What ``pivoted_cholesky`` keeps for m pivots, and a block of new columns."""
+def factor_bytes(rows: Rows, m: int, dtype: DType | None = None) -> int:
+    """Return the memory of ``pivoted_cholesky`` for m pivots and a block of new columns."""
     block = min(MOST_PIVOTS, max(4, m // 4))
     item = array_ops.itemsize(rows.dtype if dtype is None else dtype)
     return rows.shape[0] * (min(m, rows.shape[0]) + block) * item
@@ -144,22 +143,22 @@ def factor_bytes(rows: Rows, m: int, dtype: Any = None) -> int:
 def _thin(
     H: np.ndarray, offered: np.ndarray, rng: np.random.Generator, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accept each of a block of draws with the share of its diagonal that is still left.
+    """Accept each draw of a block with the share of its diagonal that is still left.
 
-    H is the residual block of the draws, ``offered`` its diagonal as it was drawn from. Returns the
-    accepted positions and the Cholesky factor of their block.
+    H (b, b) is the residual block of the draws, ``offered`` (b,) the diagonal they were drawn by.
+    Returns the accepted positions (p,) and the Cholesky factor (p, p) of their block.
     """
     H = H.copy()
-    chances = rng.random(len(H)) * offered
+    thresholds = rng.random(len(H)) * offered
     accepted: list[int] = []
     columns: list[np.ndarray] = []
     for i in range(len(H)):
-        if len(accepted) < most and 0 < chances[i] < H[i, i]:
+        if len(accepted) < most and 0 < thresholds[i] < H[i, i]:
             column = H[:, i] / np.sqrt(H[i, i])
             H -= np.outer(column, column)
             accepted.append(i)
             columns.append(column)
-    if not accepted:  # rounding may refuse all: take the largest
+    if not accepted:  # rounding may reject all: accept the largest
         i = int(np.argmax(H.diagonal()))
         return np.array([i]), np.sqrt(np.maximum(H[[i], [i]], 1e-300))[:, None]
     return np.array(accepted), np.tril(np.column_stack(columns)[accepted])
@@ -183,11 +182,11 @@ class _PivotedSampler(Sampler):
 
 
 class RPCholesky(_PivotedSampler):
-    """Randomly pivoted Cholesky: rows drawn in proportion to what is left to explain of them.
+    """Randomly pivoted Cholesky: rows drawn in proportion to their residual.
 
-    In blocks with rejection, so that the work is matrix products: n·m kernel evaluations and those
-    of the drawn blocks, O(n·m²) operations. (Chen, Epperly, Tropp and Webber, 2022; Epperly, Tropp
-    and Webber, 2024.)
+    Rows are drawn in blocks with rejection, so that the work is matrix products: n·m kernel
+    evaluations and those of the drawn blocks, O(n·m²) operations. (Chen, Epperly, Tropp and Webber,
+    2022; Epperly, Tropp and Webber, 2024.)
 
     Examples
     --------
@@ -201,9 +200,9 @@ class RPCholesky(_PivotedSampler):
 
 
 class Greedy(_PivotedSampler):
-    """Greedy pivoted (incomplete) Cholesky: always the row of which most is left to explain.
+    """Greedy pivoted (incomplete) Cholesky: always the row with the largest residual.
 
-    n·m kernel evaluations, O(n·m²) operations, one column after the other. It likes outliers.
+    n·m kernel evaluations, O(n·m²) operations, one column after the other. It prefers outliers.
 
     Examples
     --------

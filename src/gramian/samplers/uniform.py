@@ -1,22 +1,22 @@
-"""Landmarks drawn independently: all alike, or by the size of diagonal entries or columns."""
+"""Landmarks drawn independently: uniformly, or weighted by diagonal entries or columns."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, even_spans
-from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, drawn_by_weight, from_rows, host_diagonal
 
 __all__ = ["ColumnNorm", "Diagonal", "Probabilities", "Uniform"]
 
-COLUMNS = 16  # of the matrix, that are held at once
+COLUMNS = 16  # of the matrix, in memory at once
 
 
 class Uniform(Sampler):
@@ -49,22 +49,16 @@ class Uniform(Sampler):
 
 
 class _Weighted(Sampler):
-    """Rows drawn with replacement, in proportion to a weight."""
+    """Rows drawn with replacement, with probability in proportion to a weight."""
 
     @abstractmethod
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-        """A number for each row, not negative."""
+        """Return a non-negative weight for each row; shape (n,)."""
 
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        weights = self._weights(gram, m, rng)
-        total = float(weights.sum())
-        if total <= 0:  # a matrix of zeros: any rows will do
-            weights, total = np.ones(len(weights)), float(len(weights))
-        chances = weights / total
-        drawn = rng.choice(len(chances), size=m, p=chances)
-        return from_rows(gram, drawn, chances[drawn])
+        return drawn_by_weight(gram, self._weights(gram, m, rng), m, rng)
 
 
 class Diagonal(_Weighted):
@@ -89,8 +83,8 @@ class Diagonal(_Weighted):
 class ColumnNorm(_Weighted):
     """Rows drawn in proportion to the squared norm of their column of K, with replacement.
 
-    The norms are estimated from m rows of K drawn at random: n·m kernel evaluations. All norms
-    exactly would take n².
+    The norms are estimated from m random rows of K: n·m kernel evaluations. The exact norms would
+    take n².
 
     Examples
     --------
@@ -117,19 +111,19 @@ class ColumnNorm(_Weighted):
 
 
 def _squared_norms(columns: Array) -> Array:
-    """Of the rows of some columns, in float64: one number for each, wherever they are."""
+    """Return the squared norm of each row in float64; shape (n, c) -> (n,), lazy if they are."""
     if array_ops.is_spread(columns):
         return array_ops.row_norms(array_ops.astype(columns, np.float64))
     return np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
 
 class Probabilities(_Weighted):
-    """Rows drawn with given probabilities, with replacement.
+    """Rows drawn with replacement, with the probabilities that you pass.
 
     Parameters
     ----------
     probabilities : array of shape (n,)
-        One for each row; they sum to 1.
+        The probability of each row; they sum to 1.
 
     Examples
     --------
@@ -140,11 +134,11 @@ class Probabilities(_Weighted):
     array([2, 2])
     """
 
-    def __init__(self, probabilities: Any) -> None:
+    def __init__(self, probabilities: ArrayLike) -> None:
         self.probabilities = probabilities
 
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-        p = np.asarray(array_ops.to_numpy(self.probabilities), dtype=np.float64)
+        p = array_ops.host_float64(self.probabilities)
         if p.shape != (gram.shape[0],):
             raise ValueError(
                 "probabilities must have one number for each of the "

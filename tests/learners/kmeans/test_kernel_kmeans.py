@@ -21,7 +21,7 @@ from gramian import (
 )
 from gramian.backend import array_ops
 from gramian.learners.kmeans import lloyd
-from gramian.testing.laws import LIBRARIES
+from gramian.testing.comparing import LIBRARIES
 
 KERNEL = RBF(0.05)
 

@@ -22,7 +22,7 @@ from gramian import (
 )
 from gramian.backend import array_ops
 from gramian.learners.kmeans import online
-from gramian.testing.laws import LIBRARIES
+from gramian.testing.comparing import LIBRARIES
 
 
 @pytest.fixture(name="X", scope="module")

@@ -36,7 +36,8 @@ from gramian import (
 )
 from gramian.rows.files import formats
 from gramian.rows.files import rows as file_rows
-from gramian.testing.laws import check_rows, example_rows
+from gramian.testing import check_rows
+from gramian.testing.examples import example_rows
 
 NAMES = ["a", "b", "c", "d", "e"]
 

@@ -1,0 +1,218 @@
+"""One pass over the rows with a small dictionary: SQUEAK (Calandriello et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian.backend import array_ops, checks
+from gramian.backend.array_ops import Array, DType
+from gramian.kernels import Kernel
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, Rows
+from gramian.samplers.base import Landmarks
+from gramian.samplers.leverage.base import LeverageSampler
+from gramian.samplers.leverage.scores import Pair, draw, scores_from_spectrum, spectrum
+
+
+class SQUEAK(LeverageSampler):
+    """One pass over the rows, in their order, with a dictionary of m rows that is updated.
+
+    Calandriello, Lazaric and Valko, "Distributed adaptive sampling for kernel matrix approximation"
+    (2017). Each block of rows joins the dictionary, the leverage scores of both are estimated from
+    both, and m rows survive. In the end each row survives with a probability in proportion to its
+    score. The kernel is evaluated only within dictionary and block: n (m + block_size) values. It
+    takes O(n (m + block_size)³ / block_size) flops, which is O(n m²) for blocks of about m rows,
+    and O((m + block_size)²) memory in addition to the diagonal.
+
+    If the rows are on a cluster, each worker passes over its own, and the dictionaries are merged:
+    the landmarks then depend on how the rows are divided.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        A positive number. By default, it is chosen for each block so that the effective dimension
+        of the rows so far is about m / (2 log m).
+    block_size : int, optional
+        The number of rows that join at a time; by default m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RBF, Gram
+    >>> from gramian import SQUEAK
+    >>> gram = Gram(RBF(1.0), np.r_[[[9.0]], [[-9.0]], np.zeros((98, 1))])
+    >>> landmarks = SQUEAK(block_size=20).select(gram, 10, np.random.default_rng(0))
+    >>> sorted(set(landmarks.indices) & {0, 1})
+    [0, 1]
+    """
+
+    def __init__(self, ridge: float | None = None, block_size: int | None = None) -> None:
+        super().__init__(ridge)
+        self.block_size = block_size
+
+    def _check_numbers(self) -> None:
+        super()._check_numbers()
+        if self.block_size is not None:
+            checks.positive_integer(self, "block_size", self.block_size)
+
+    def most_evaluations(self, n: int, m: int) -> int:
+        return n * (1 + m + (self.block_size or m))
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return super().select_bytes(rows, m + (self.block_size or m))
+
+    def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
+        merged = gram.rows.spread and not gram.kernel.is_matrix
+        rows, passing = (self._merged if merged else self._passed)(gram, m, rng)
+        return rows, passing.scores
+
+    def _passed(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
+        """Return row numbers and the dictionary after the last block has joined."""
+        n, step = gram.shape[0], self.block_size or m
+        rows, passing = np.arange(0), _Passing()
+        for start in range(0, n, step):
+            rows = rows[passing.survivors(m, rng)]
+            block = np.arange(start, min(start + step, n))
+            rows = np.append(rows, block)
+            passing.join(array_ops.host_float64(gram.block(block, rows)), self, m, gram.dtype)
+        return rows, passing
+
+    def _merged(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
+        """Like ``_passed``, from one dictionary for each part of the rows, which are merged."""
+        seed = int(rng.integers(2**63))
+        numbers, passing = np.arange(0), _Passing()
+        operation = partial(_of_part, self, gram.kernel, m, seed)
+        for part in gram.rows.by_parts(operation, serial=gram.kernel.serial):
+            survivors = passing.survivors(m, rng)
+            evaluations = passing.join_points(
+                gram.kernel, survivors, part.points, self, m, gram.dtype, part.weights
+            )
+            numbers = np.append(numbers[survivors], part.numbers)
+            gram.evaluations += part.evaluations + evaluations
+        return numbers, passing
+
+    def stream(
+        self,
+        batches: Iterable[Array],
+        kernel: str | Kernel | Callable[..., Array],
+        m: int,
+        rng: np.random.Generator,
+    ) -> Landmarks:
+        """Select at most m landmarks from rows in batches, each of which is read once.
+
+        They are the landmarks that ``select`` finds in all rows with the same blocks, but without
+        row numbers: pass the points to Nyström, ``Nystroem(kernel, landmarks=landmarks.points)``.
+        Batches are cut into blocks of ``block_size`` rows, by default m.
+
+        Parameters
+        ----------
+        batches : iterable of arrays of shape (rows, n_columns), or of lists of objects
+            All of one kind.
+        kernel : str, Kernel or callable
+            Its parameters are numbers, or already fitted.
+        m : int
+        rng : Generator
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import RBF, SQUEAK
+        >>> batches = [[[9.0], [-9.0]], np.zeros((49, 1)), np.zeros((49, 1))]
+        >>> landmarks = SQUEAK().stream(batches, RBF(1.0), 10, np.random.default_rng(0))
+        >>> sorted(set(landmarks.points.ravel().tolist()))
+        [-9.0, 0.0, 9.0]
+        """
+        self._check_numbers()
+        step = self.block_size or checks.positive_integer(self, "m", m)
+        passing = _Passing()
+        for batch in batches:
+            rows = (gram := Gram(kernel, batch)).rows
+            if gram.kernel.is_matrix:
+                raise ValueError(
+                    "SQUEAK.stream needs kernel values between rows of different batches; a "
+                    "precomputed matrix has only those of its own rows."
+                )
+            for start in range(0, gram.shape[0], step):
+                survivors = passing.survivors(m, rng)
+                block = rows.take(range(start, min(start + step, gram.shape[0])))
+                passing.join_points(gram.kernel, survivors, block, self, m, gram.dtype)
+        if passing.points is None:
+            raise ValueError("SQUEAK.stream needs at least one batch; got none.")
+        return Landmarks(array_ops.take_rows(passing.points, passing.survivors(m, rng)))
+
+
+class _Passing:
+    """The dictionary of SQUEAK while rows pass by: its matrix, weights and leverage scores."""
+
+    def __init__(self) -> None:
+        self.K, self.weights, self.scores = np.empty((0, 0)), np.ones(0), np.ones(0)
+        self.points: Array | None = None  # of the rows in K, if they joined by ``join_points``
+
+    def survivors(self, m: int, rng: np.random.Generator) -> np.ndarray:
+        """Keep m rows by their scores; returns their positions in the dictionary so far."""
+        drawn, probabilities = draw(self.scores, m, rng)
+        self.K, self.weights = self.K[np.ix_(drawn, drawn)], self.weights[drawn] / probabilities
+        return drawn
+
+    def join(
+        self,
+        fresh: np.ndarray,
+        sampler: SQUEAK,
+        m: int,
+        dtype: DType,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add rows, given by their kernel values with the dictionary and with themselves.
+
+        ``fresh`` has shape (rows, dictionary + rows). The rows have weight 1, or the weights that
+        they had in the dictionary they come from.
+        """
+        self.K = np.vstack([np.hstack([self.K, fresh[:, : len(self.K)].T]), fresh])
+        weights = np.ones(len(fresh)) if weights is None else weights
+        self.weights = np.append(self.weights, weights)
+        # The exact scores of the weighted matrix are the estimated scores over the probability
+        # that each row had so far: exactly the weights by which survivors must be drawn.
+        root = np.sqrt(self.weights)
+        values, vectors = spectrum(root[:, None] * self.K * root)
+        self.scores = scores_from_spectrum(values, vectors, sampler._ridge(values, m, dtype))
+
+    def join_points(
+        self,
+        kernel: Kernel,
+        survivors: np.ndarray,
+        fresh: Array,
+        sampler: SQUEAK,
+        m: int,
+        dtype: DType,
+        weights: np.ndarray | None = None,
+    ) -> int:
+        """Add rows, given by their points, to the survivors; returns the kernel evaluations."""
+        before = array_ops.span(fresh, 0, 0)
+        if self.points is not None:
+            before = array_ops.take_rows(self.points, survivors)
+        self.points = array_ops.concat_rows([before, fresh])
+        both, numbers = Gram(kernel, ArrayRows(self.points)), np.arange(self.points.shape[0])
+        block = both.block(numbers[len(survivors) :], numbers)
+        self.join(array_ops.host_float64(block), sampler, m, dtype, weights)
+        return both.evaluations
+
+
+class _Part(NamedTuple):
+    """The dictionary of one part of the rows."""
+
+    numbers: np.ndarray
+    points: Array
+    weights: np.ndarray
+    evaluations: int
+
+
+def _of_part(sampler: SQUEAK, kernel: Kernel, m: int, seed: int, rows: Rows, first: int) -> _Part:
+    """Find the dictionary of one part of the rows; its first row has the number ``first``."""
+    gram, rng = Gram(kernel, rows), np.random.default_rng([seed, first])
+    numbers, passing = sampler._passed(gram, m, rng)
+    numbers = numbers[passing.survivors(m, rng)]
+    return _Part(first + numbers, rows.take(numbers), passing.weights, gram.evaluations)

@@ -40,7 +40,6 @@ class Linear(ProfileKernel):
     """
 
     pairing = staticmethod(pairings.inner)
-    fused_profile = "identity"
 
     def _profile(self, u: Array) -> Array:
         return u
@@ -83,10 +82,6 @@ class Polynomial(InnerKernel):
         u += real(self, "coef0", self.coef0)
         return array_ops.power(u, positive_integer(self, "degree", self.degree))
 
-    def fused_form(self) -> pairings.Form:
-        degree = positive_integer(self, "degree", self.degree)
-        return pairings.Form("inner", self._scale(), "polynomial", self.coef0, degree)
-
     def maclaurin(self, count: int) -> np.ndarray:
         degree, coef0 = positive_integer(self, "degree", self.degree), float(self.coef0)
         terms = np.zeros(count)
@@ -109,8 +104,6 @@ class ExponentialDot(InnerKernel):
     >>> ExponentialDot(gamma=0.5)([[1.0, 0.0]], [[2.0, 5.0]]).round(3)
     array([[2.718]])
     """
-
-    fused_profile = "exp"
 
     def __init__(self, gamma: Any = None) -> None:
         self.gamma = gamma
@@ -150,10 +143,6 @@ class Sigmoid(InnerKernel):
     def _profile(self, u: Array) -> Array:
         u += real(self, "coef0", self.coef0)
         return array_ops.inplace("tanh", u)
-
-    def fused_form(self) -> pairings.Form:
-        shift = real(self, "coef0", self.coef0)
-        return pairings.Form("inner", self._scale(), "tanh", shift)
 
 
 class Cosine(ProfileKernel):

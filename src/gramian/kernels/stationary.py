@@ -38,8 +38,6 @@ class EuclideanKernel(DistanceKernel):
 class ExponentialDecay(DistanceKernel):
     """exp(-gamma * the pairing)."""
 
-    fused_profile = "exp"
-
     def _scale(self) -> float:
         return -self._gamma
 
@@ -117,7 +115,6 @@ class Exponential(EuclideanKernel):
     """
 
     squared = False
-    fused_profile = "exp_root"
     tolerance = EuclideanKernel.tolerance**2  # the root turns an error of e near 0 into sqrt(e)
 
     def _scale(self) -> float:
@@ -157,10 +154,6 @@ class Matern(EuclideanKernel):
         self.gamma = gamma
         self.nu = nu
         self.bandwidth = bandwidth
-
-    @property
-    def fused_profile(self) -> str | None:  # type: ignore[override]
-        return {0.5: "exp_root", 1.5: "matern_3_2", 2.5: "matern_5_2"}.get(self.nu)
 
     @property
     def tolerance(self) -> float:  # type: ignore[override]
@@ -217,9 +210,6 @@ class RationalQuadratic(EuclideanKernel):
     def _scale(self) -> float:
         return self._gamma / positive(self, "alpha", self.alpha)
 
-    def fused_form(self) -> pairings.Form:
-        return pairings.Form("squared", self._scale(), "power", shift=float(self.alpha))
-
     def _profile(self, u: Array) -> Array:
         u += 1.0
         u **= -float(self.alpha)
@@ -242,8 +232,6 @@ class Cauchy(EuclideanKernel):
     >>> Cauchy(gamma=1.0)([[0.0]], [[2.0]])
     array([[0.2]])
     """
-
-    fused_profile = "reciprocal"
 
     def _scale(self) -> float:
         return self._gamma

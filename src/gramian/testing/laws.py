@@ -29,6 +29,7 @@ from gramian.backend import array_ops
 from gramian.backend.config import format_bytes
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels import RBF, Kernel, Linear, Precomputed, tiles
+from gramian.kernels.base import ProfileKernel
 from gramian.learners.base import KernelLearner
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, walks
@@ -88,7 +89,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     Its matrices are symmetric and positive semi-definite unless it says otherwise, their diagonal
     is ``diag``, every way to ask for entries gives the same, whatever the blocks and threads;
     float32 stays and is close; sparse rows give what dense ones do; its Maclaurin coefficients, if
-    it has any, add up to it. With ``library``, instead: the named array library gives what NumPy
+    it has any, add up to it; its program for a GPU, if it has one (``kernel.gpu_form()`` is not
+    None), computes its profile. With ``library``, instead: the named array library gives what NumPy
     does.
     """
     if X is None:
@@ -119,6 +121,11 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
         with np.errstate(over="ignore", invalid="ignore"):
             series = np.polynomial.polynomial.polyval(Linear()(X), coefficients)
         _close("the Maclaurin series is the kernel", series, K, 1e-7 * size)
+    form = kernel.gpu_form()
+    if form is not None and isinstance(kernel, ProfileKernel):
+        pairings = type(kernel).pairing(X, 1.0, 0.0)(X)
+        expected = kernel._profile(kernel._scale() * pairings)
+        _close("the program for a GPU", form.values(pairings), expected, 1e-10 * size)
     _check_gram(kernel, X, K, 1e-11 * size * len(K))
     _check_blocks_and_threads(lambda: kernel(X), 1e-12 * size)
     _close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)

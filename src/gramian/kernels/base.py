@@ -14,6 +14,7 @@ from gramian.backend.array_ops import Array
 from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
 from gramian.kernels.pairings import Tile, gpu_pairing
+from gramian.kernels.spectrum import Law
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
@@ -35,6 +36,7 @@ class Kernel(BaseEstimator, ABC):
     :class:`ProfileKernel`, which needs one profile function.
     """
 
+    names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in kernel="rbf"
     takes_sparse: ClassVar[bool] = True
     takes_negative: ClassVar[bool] = True
     stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
@@ -132,6 +134,18 @@ class Kernel(BaseEstimator, ABC):
         as :class:`gramian.TensorSketch`, take the kernel.
         """
         return None
+
+    def spectrum(self) -> list[Law] | None:
+        """The laws of random frequencies whose mixture, by their weights, gives the kernel.
+
+        None if the kernel is not shift-invariant. With it, :class:`gramian.RandomFourier` takes the
+        kernel. See :class:`gramian.kernels.spectrum.Law`.
+        """
+        return None
+
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that this one is made of; none unless it is a sum, product or multiple."""
+        return ()
 
     @abstractmethod
     def against(self, points: Array) -> Tile:

@@ -39,6 +39,7 @@ class Linear(ProfileKernel):
     array([[11.]])
     """
 
+    names = ("linear",)
     pairing = staticmethod(pairings.inner)
 
     def _profile(self, u: Array) -> Array:
@@ -68,6 +69,8 @@ class Polynomial(InnerKernel):
     >>> Polynomial(degree=2, gamma=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[144.]])
     """
+
+    names = ("poly", "polynomial")
 
     def __init__(self, degree: int = 3, gamma: Any = None, coef0: float = 1.0) -> None:
         self.degree = degree
@@ -105,6 +108,8 @@ class ExponentialDot(InnerKernel):
     array([[2.718]])
     """
 
+    names = ("exponential_dot",)
+
     def __init__(self, gamma: Any = None) -> None:
         self.gamma = gamma
 
@@ -132,6 +137,8 @@ class Sigmoid(InnerKernel):
     array([[0.462]])
     """
 
+    names = ("sigmoid",)
+
     def __init__(self, gamma: Any = None, coef0: float = 1.0) -> None:
         self.gamma = gamma
         self.coef0 = coef0
@@ -155,6 +162,7 @@ class Cosine(ProfileKernel):
     array([[0.6]])
     """
 
+    names = ("cosine",)
     pairing = staticmethod(pairings.cosine)
 
     def _profile(self, u: Array) -> Array:
@@ -177,6 +185,7 @@ class AdditiveChi2(Kernel):
     array([[1.]])
     """
 
+    names = ("additive_chi2",)
     takes_sparse = False
     takes_negative = False
 

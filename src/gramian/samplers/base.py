@@ -61,6 +61,7 @@ class Sampler(BaseEstimator, ABC):
     blocks, the rows themselves where they are vectors. All chance comes from the generator.
     """
 
+    names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in landmarks="uniform"
     needs_target: ClassVar[bool] = False
     grows: ClassVar[bool] = False  # whether it implements ``grow``
     fixed: ClassVar[bool] = False  # whether it gives the same landmarks whatever m is

@@ -108,6 +108,7 @@ class LeverageScores(_LeverageSampler):
     [98, 99]
     """
 
+    names = ("leverage",)
     spreads: ClassVar[bool] = False
 
     def select(
@@ -162,6 +163,8 @@ class RecursiveLeverage(_LeverageSampler):
     [98, 99]
     """
 
+    names = ("recursive-leverage",)
+
     def most_evaluations(self, n: int, m: int) -> int:
         return n + sum(m * (size + m) for size in _doublings(m, n)[1:])
 
@@ -203,6 +206,8 @@ class BLESS(_LeverageSampler):
     >>> sorted(set(landmarks.indices) & {98, 99})
     [98, 99]
     """
+
+    names = ("bless",)
 
     def most_evaluations(self, n: int, m: int) -> int:
         return n + sum(size * (n + size) for size in _doublings(16, m))
@@ -254,6 +259,8 @@ class SQUEAK(_LeverageSampler):
     >>> sorted(set(landmarks.indices) & {0, 1})
     [0, 1]
     """
+
+    names = ("squeak",)
 
     def __init__(self, ridge: float | None = None, block_size: int | None = None) -> None:
         super().__init__(ridge)

@@ -199,6 +199,8 @@ class RPCholesky(_PivotedSampler):
     [0.0, 5.0]
     """
 
+    names = ("rpcholesky",)
+
 
 class Greedy(_PivotedSampler):
     """Greedy pivoted (incomplete) Cholesky: always the row of which most is left to explain.
@@ -214,4 +216,5 @@ class Greedy(_PivotedSampler):
     array([0, 3, 2])
     """
 
+    names = ("greedy",)
     _greedy = True

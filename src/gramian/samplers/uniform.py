@@ -36,6 +36,8 @@ class Uniform(Sampler):
     3
     """
 
+    names = ("uniform",)
+
     def __init__(self, replace: bool = False) -> None:
         self.replace = replace
 
@@ -82,6 +84,8 @@ class Diagonal(_Weighted):
     array([2, 2])
     """
 
+    names = ("diagonal",)
+
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
         return host_diagonal(gram) ** 2
 
@@ -100,6 +104,8 @@ class ColumnNorm(_Weighted):
     >>> len(ColumnNorm().select(gram, 3, np.random.default_rng(0)))
     3
     """
+
+    names = ("column-norm",)
 
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
         n = gram.shape[0]

@@ -30,6 +30,7 @@ from gramian.backend.config import format_bytes
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels import RBF, Kernel, Linear, Precomputed, tiles
 from gramian.kernels.base import ProfileKernel
+from gramian.kernels.spectrum import Law
 from gramian.learners.base import KernelLearner
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, walks
@@ -90,7 +91,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     is ``diag``, every way to ask for entries gives the same, whatever the blocks and threads;
     float32 stays and is close; sparse rows give what dense ones do; its Maclaurin coefficients, if
     it has any, add up to it; its program for a GPU, if it has one (``kernel.gpu_form()`` is not
-    None), computes its profile. With ``library``, instead: the named array library gives what NumPy
+    None), computes its profile; the cosines of random frequencies from its spectrum, if it has one,
+    average to it. With ``library``, instead: the named array library gives what NumPy
     does.
     """
     if X is None:
@@ -121,6 +123,10 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
         with np.errstate(over="ignore", invalid="ignore"):
             series = np.polynomial.polynomial.polyval(Linear()(X), coefficients)
         _close("the Maclaurin series is the kernel", series, K, 1e-7 * size)
+    spectrum = kernel.spectrum()
+    if spectrum is not None:
+        averages = sum(_average_cosines(law, X[:10]) for law in spectrum)
+        _close("cosines of random frequencies", averages, K[:10, :10], 0.05 * size)
     form = kernel.gpu_form()
     if form is not None and isinstance(kernel, ProfileKernel):
         pairings = type(kernel).pairing(X, 1.0, 0.0)(X)
@@ -134,6 +140,15 @@ def check_kernel(kernel: Kernel, X: Any = None, *, library: str | None = None) -
     if not isinstance(kernel, Precomputed):
         _close("blocks of K(X, Y)", kernel(X[:7], X[7:20]), K[:7, 7:20], 1e-11 * size)
     _close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
+
+
+def _average_cosines(law: Law, X: np.ndarray) -> np.ndarray:
+    """The kernel of a law of frequencies, by 20,000 of them: to about 0.005 of its weight."""
+    d = X.shape[1]
+    u = np.random.default_rng(0).uniform(1e-9, 1.0, (20_000, law.coordinates(d)))
+    phases = X @ law.frequencies(u, d, None).T
+    features = np.hstack((np.cos(phases), np.sin(phases)))
+    return law.weight * (features @ features.T) / len(u)
 
 
 def _check_kinds_of_numbers(kernel: Kernel, X: np.ndarray, K: np.ndarray, size: float) -> None:

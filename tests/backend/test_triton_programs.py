@@ -33,7 +33,7 @@ KERNELS = [
 
 
 def fused(kernel, points, tolerance=1.0):
-    return triton_programs.FusedKernel(kernel.fused_form(), tensor(points), tolerance)
+    return triton_programs.FusedKernel(kernel.gpu_form(), tensor(points), tolerance)
 
 
 def rows(rng, n, d):

@@ -33,6 +33,8 @@ from gramian import (
     as_kernel,
     kernel_names,
 )
+from gramian.kernels.spectrum import Law
+from gramian.testing import check_kernel
 
 
 @pytest.fixture
@@ -85,7 +87,21 @@ def test_composition(rows):
         (-1 * a)(X)
 
 
+def test_the_law_of_the_spectrum_sees_a_wrong_one():
+    class Wrong(RBF):
+        def spectrum(self):
+            return [Law(variance=self._gamma)]
+
+    with pytest.raises(AssertionError, match="cosines of random frequencies"):
+        check_kernel(Wrong(0.1))
+
+
 def test_every_name_is_a_kernel():
+    assert kernel_names() == [
+        "additive_chi2", "cauchy", "chi2", "cosine", "exponential", "exponential_dot", "laplacian",
+        "linear", "matern", "poly", "polynomial", "precomputed", "rational_quadratic", "rbf",
+        "sigmoid",
+    ]  # fmt: skip
     for name in kernel_names():
         assert type(as_kernel(name)).__name__.lower().startswith(name.split("_")[0][:4])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -75,6 +75,8 @@ class Approximation(
     kernel_: Kernel
     n_components_: int
     evaluations_: int
+    # The names under which ``compare`` tries the approximation, and the parameters of each.
+    compared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
     unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
 
@@ -85,6 +87,14 @@ class Approximation(
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, n_components_)."""
         raise NotImplementedError(f"{type(self).__name__} must implement _features or factor_rows.")
+
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        """Whether the approximation suits a kernel and rows like these: ``compare`` asks."""
+        return True
+
+    def adapted(self, kernel: Kernel) -> Approximation:
+        """The approximation with the parameters that suit this kernel best, for ``compare``."""
+        return self
 
     @property
     def exact_kernel_(self) -> Kernel:
@@ -226,3 +236,8 @@ class Approximation(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def are_vectors(kernel: Kernel, rows: Rows) -> bool:
+    """Whether the rows are points of a space, not objects or rows of the kernel matrix."""
+    return not (rows.are_objects or kernel.is_matrix)

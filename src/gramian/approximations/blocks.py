@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from math import isclose
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 
-from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.base import Approximation, ApproximationWarning, are_vectors
 from gramian.approximations.block_basis import (
     SAMPLED_BESIDE,
     SAMPLED_PER_RANK,
@@ -34,7 +34,7 @@ from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread, side_by_side
 from gramian.backend.wording import counted
-from gramian.kernels import tiles
+from gramian.kernels import Kernel, tiles
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, Map, in_parts
 from gramian.matrices.gram import Gram
@@ -53,6 +53,9 @@ class _Blocks(Approximation):
     ranks: str
     landmarks: Any
     partition: Any
+
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        return kernel.stationary and are_vectors(kernel, rows)
 
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
         n = gram.shape[0]
@@ -341,6 +344,8 @@ class BKA(_Blocks):
     True
     """
 
+    compared: ClassVar = {"BKA": {}}
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -405,6 +410,8 @@ class MEKA(_Blocks):
     >>> float(relative_error(approximation, X)) < 0.2 * float(relative_error(nystroem, X))
     True
     """
+
+    compared: ClassVar = {"MEKA": {}}
 
     def __init__(
         self,

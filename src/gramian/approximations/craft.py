@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.fft
@@ -99,6 +99,8 @@ class CRAFT(DotProductMap):
     >>> float(relative_error(approximation, X)) < 0.1
     True
     """
+
+    compared: ClassVar = {"CRAFT": {}}
 
     def __init__(
         self,

@@ -142,6 +142,10 @@ class DotProductMap(Approximation):
     keep_linear: Any = False
     unbiased = True
 
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        coefficients = kernel.maclaurin(8)
+        return coefficients is not None and bool(np.all(coefficients >= 0))
+
     @abstractmethod
     def _draw(self, series: Series, n: int, rng: np.random.Generator, like: Array) -> Features:
         """n random features; ``like`` is a row of the library, dtype and width of the data."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from gramian.approximations.base import Approximation
-from gramian.approximations.spectra import OTHERS, Law, draw, halton_bytes, laws
+from gramian.approximations.spectra import OTHERS, draw, halton_bytes, laws
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
-from gramian.kernels import tiles
+from gramian.kernels import Kernel, tiles
+from gramian.kernels.spectrum import Law
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
@@ -75,6 +77,7 @@ class RandomFourier(Approximation):
     True
     """
 
+    compared: ClassVar = {"Random Fourier": {"frequencies": "orthogonal"}}
     unbiased = True
 
     def __init__(
@@ -89,6 +92,17 @@ class RandomFourier(Approximation):
         self.n_components = n_components
         self.frequencies = frequencies
         self.random_state = random_state
+
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        return kernel.spectrum() is not None
+
+    def adapted(self, kernel: Kernel) -> RandomFourier:
+        """Orthogonal frequencies if they leave the kernel unbiased, else independent ones."""
+        spectrum = kernel.spectrum()
+        if spectrum is None:
+            return self
+        radial = all(law.is_radial for law in spectrum)
+        return clone(self).set_params(frequencies="orthogonal" if radial else "iid")
 
     @one_blas_thread()
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -106,6 +106,8 @@ class RandomMaclaurin(DotProductMap):
     >>> float(relative_error(approximation, X)) < 0.1
     True
     """
+
+    compared: ClassVar = {"Random Maclaurin": {}}
 
     def __init__(
         self,

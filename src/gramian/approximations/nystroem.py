@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from math import ceil, isqrt, sqrt
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from sklearn.utils.extmath import randomized_svd
 
-from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.base import Approximation, ApproximationWarning, are_vectors
 from gramian.approximations.projected import ProjectedKernel, gram_of, projected_bytes
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
@@ -19,7 +19,7 @@ from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import few_blas_threads
 from gramian.backend.wording import counted
-from gramian.kernels import tiles
+from gramian.kernels import Kernel, tiles
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
@@ -77,6 +77,11 @@ class Nystroem(Approximation):
     True
     """
 
+    compared: ClassVar = {
+        "Nyström uniform": {"landmarks": "uniform"},
+        "Nyström k-means": {"landmarks": "kmeans"},
+        "Nyström RPCholesky": {"landmarks": "rpcholesky"},
+    }
     below = True
 
     def __init__(
@@ -97,6 +102,11 @@ class Nystroem(Approximation):
         self.truncation = truncation
         self.tol = tol
         self.random_state = random_state
+
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        if isinstance(self.landmarks, str) and self.landmarks == "kmeans":
+            return are_vectors(kernel, rows) and not array_ops.issparse(rows.take([0]))
+        return True
 
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))

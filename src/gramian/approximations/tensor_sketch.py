@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.fft
@@ -123,6 +123,8 @@ class TensorSketch(DotProductMap):
     >>> float(relative_error(approximation, X)) < 0.1
     True
     """
+
+    compared: ClassVar = {"TensorSketch": {}}
 
     def __init__(
         self, kernel: Any = "polynomial", n_components: int = 100, *, random_state: Any = None

@@ -1,4 +1,4 @@
-"""Products with kernel matrices on a GPU, without the matrix: Triton's twin of ``_tiles``.
+"""Products with kernel matrices on a GPU, without the matrix: Triton's twin of ``kernels.tiles``.
 
 A program holds a tile of rows and walks over tiles of points: one product on the tensor cores gives
 inner products, norms and profile are applied in registers, a second product adds what the tile
@@ -8,12 +8,18 @@ Products are as exact as float32 (three TF32 products for each), or in TF32 wher
 by ``torch.set_float32_matmul_precision("high")``. Kernel values times a V of float64 are multiplied
 and added up in float64, for which a GPU has tensor cores too. All that float32 cannot serve, and
 rows of very many columns, are left to the tiles.
+
+There is one program for each profile. A kernel brings its profile as lines of Triton
+(:class:`gramian.kernels.gpu_form.GpuForm`), so this module knows no kernel by name.
 """
 
 from __future__ import annotations
 
-from math import log2
+import linecache
+from functools import cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import torch
 import triton
@@ -21,6 +27,9 @@ import triton.language as tl
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+
+if TYPE_CHECKING:
+    from gramian.kernels.gpu_form import GpuForm
 
 __all__ = ["FusedKernel", "lloyd_pass"]
 
@@ -33,59 +42,15 @@ LLOYD_BYTES = 256 * 1024**2  # at most, for the sums of all programs
 DOUBLE: dict[str, int] = {"ROWS": 64, "POINTS": 64, "num_warps": 4, "num_stages": 2}
 TERMS = 16_384  # added up in float32; sums of such sums are taken in float64
 
-if TYPE_CHECKING:
-    from gramian.kernels.pairings import Form
-
-
 _PAIRINGS = {"squared": 0, "cityblock": 1, "inner": 2}
-_PROFILES = {
-    "exp": 0,
-    "identity": 1,
-    "exp_root": 2,
-    "matern_3_2": 3,
-    "matern_5_2": 4,
-    "power": 5,
-    "reciprocal": 6,
-    "polynomial": 7,
-    "tanh": 8,
-}
-_LOG2_E = log2(2.718281828459045)
+
+_profiled: Any = None  # the profile; each program has its own
 
 
-@triton.jit
-def _profiled(u, shift, PROFILE: tl.constexpr, DEGREE: tl.constexpr):
-    if PROFILE == 0:
-        value = tl.exp2(u)  # its scale has the logarithm of 2 in it
-    elif PROFILE == 1:
-        value = u
-    elif PROFILE == 2:
-        value = tl.exp(-tl.sqrt(u))
-    elif PROFILE == 3:
-        root = tl.sqrt(u)
-        value = (1.0 + root) * tl.exp(-root)
-    elif PROFILE == 4:
-        root = tl.sqrt(u)
-        value = (1.0 + root + u / 3.0) * tl.exp(-root)
-    elif PROFILE == 5:
-        value = tl.exp2(-shift * tl.log2(1.0 + u))
-    elif PROFILE == 6:
-        value = 1.0 / (1.0 + u)
-    elif PROFILE == 7:
-        base = u + shift
-        value = base
-        for _ in tl.static_range(DEGREE - 1):
-            value = value * base
-    else:
-        value = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * (u + shift)))
-    return value
-
-
-@triton.jit
 def _product(
     X, X_norms, Y, Y_norms, V, out,
-    n, m, d, t, x_row, x_column, y_row, y_column, factor, shift, span,
-    PAIRING: tl.constexpr, PROFILE: tl.constexpr, DEGREE: tl.constexpr, FALLS: tl.constexpr,
-    PRECISION: tl.constexpr, WHOLE: tl.constexpr,
+    n, m, d, t, x_row, x_column, y_row, y_column, factor, n0, n1, n2, n3, span,
+    PAIRING: tl.constexpr, FALLS: tl.constexpr, PRECISION: tl.constexpr, WHOLE: tl.constexpr,
     ROWS: tl.constexpr, POINTS: tl.constexpr, COLUMNS: tl.constexpr, TARGETS: tl.constexpr,
 ):  # fmt: skip
     """Some rows of K(X, Y) V, from the points of one span."""
@@ -139,7 +104,7 @@ def _product(
                 u = tl.minimum(u, 0.0) if FALLS else tl.maximum(u, 0.0)
             else:
                 u = inner * factor
-        values = _profiled(u, shift, PROFILE, DEGREE)
+        values = _profiled(u, n0, n1, n2, n3)
         inside = is_point[:, None] & (targets[None, :] < t)
         v = tl.load(V + points[:, None] * t + targets[None, :], mask=inside, other=0.0)
         if V.dtype.element_ty == tl.float64:
@@ -150,26 +115,43 @@ def _product(
     tl.store(at, total, mask=is_row[:, None] & (targets[None, :] < t))
 
 
+@cache
+def _program(profile: str) -> Any:
+    """``_product`` with this profile, made when it is first needed.
+
+    Triton looks up functions among the globals of their caller and puts them in its place, so each
+    program is a copy of ``_product`` whose global ``_profiled`` is the profile. (Passing a function
+    as a constexpr argument would be shorter, but some versions of Triton refuse that.)
+    """
+    file = f"<gramian profile {crc32(profile.encode())}>"
+    # Triton reads the source of functions through linecache.
+    linecache.cache[file] = len(profile), None, profile.splitlines(keepends=True), file
+    space = dict(globals())
+    exec(compile(profile, file, "exec"), space)
+    space["_profiled"] = triton.jit(space["profile"])
+    own = FunctionType(_product.__code__, space, "_product")
+    own.__annotations__ = _product.__annotations__
+    return triton.jit(own)
+
+
 class FusedKernel:
     """Products of blocks of rows with kernel values of some points.
 
     Parameters
     ----------
-    form : Form
+    form : GpuForm
     points : tensor of shape (m, d), float32
     tolerance : float
         How far squared distances may be off, as in the tiles.
     """
 
-    def __init__(self, form: Form, points: Array, tolerance: float) -> None:
+    def __init__(self, form: GpuForm, points: Array, tolerance: float) -> None:
         self.form = form
         self.tolerance = tolerance
         self.shape = tuple(points.shape)
         self._centre = None
         if form.pairing == "squared":
             self._centre = points.double().mean(0).float().double()
-        # The base-2 exponential is the hardware's own.
-        self._scale = form.scale * (_LOG2_E if form.profile == "exp" else 1.0)
         self._points = self._prepared(points)
 
     def times(self, x: Array, V: Array) -> Array | None:
@@ -191,7 +173,7 @@ class FusedKernel:
         x = x.float()
         if self._centre is not None:
             x = x - self._centre.float()
-            return x, x.square().sum(1).mul_(self._scale), x.shape[0]
+            return x, x.square().sum(1).mul_(self.form.scale), x.shape[0]
         if self.form.pairing == "cityblock":
             return x.T.contiguous().T, x, x.shape[0]
         return x.contiguous(), x, x.shape[0]
@@ -213,13 +195,13 @@ class FusedKernel:
         out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
         if n and t:
             grid = (triton.cdiv(n, tile["ROWS"]), triton.cdiv(t, tile["TARGETS"]), spans)
-            _product[grid](
+            _program(self.form.profile)[grid](
                 x, x_norms, y, y_norms, V, out,
                 n, m, d, t, *x.stride(), *y.stride(),
-                -2.0 * self._scale if self._centre is not None else self._scale,
-                self.form.shift, span,
-                PAIRING=_PAIRINGS[self.form.pairing], PROFILE=_PROFILES[self.form.profile],
-                DEGREE=self.form.degree, FALLS=self._scale < 0, PRECISION=_precision(), **tile,
+                -2.0 * self.form.scale if self._centre is not None else self.form.scale,
+                *self.form.numbers, span,
+                PAIRING=_PAIRINGS[self.form.pairing], FALLS=self.form.scale < 0,
+                PRECISION=_precision(), **tile,
             )  # fmt: skip
         return out.sum(0, dtype=torch.float64) if split else out[0]
 

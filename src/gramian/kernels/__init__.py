@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
+from gramian.backend.names import by_name, unknown
 from gramian.kernels.base import Kernel, KernelWarning
 from gramian.kernels.compose import Product, Scaled, Sum
 from gramian.kernels.dot_product import (
@@ -51,23 +51,7 @@ __all__ = [
     "kernel_names",
 ]
 
-_BY_NAME: dict[str, type[Kernel]] = {
-    "additive_chi2": AdditiveChi2,
-    "cauchy": Cauchy,
-    "chi2": Chi2,
-    "cosine": Cosine,
-    "exponential": Exponential,
-    "exponential_dot": ExponentialDot,
-    "laplacian": Laplacian,
-    "linear": Linear,
-    "matern": Matern,
-    "poly": Polynomial,
-    "polynomial": Polynomial,
-    "precomputed": Precomputed,
-    "rational_quadratic": RationalQuadratic,
-    "rbf": RBF,
-    "sigmoid": Sigmoid,
-}
+_BY_NAME: dict[str, type[Kernel]] = by_name(globals(), Kernel)
 
 
 def kernel_names() -> list[str]:
@@ -96,9 +80,7 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str):
         if kernel in _BY_NAME:
             return _BY_NAME[kernel]()
-        near = get_close_matches(kernel.lower(), _BY_NAME, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"Unknown kernel {kernel!r}.{hint} The names are: {', '.join(_BY_NAME)}.")
+        raise unknown("kernel", kernel, _BY_NAME)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise TypeError(f"kernel must be an object, not a class: write {kernel.__name__}().")
     if callable(kernel):

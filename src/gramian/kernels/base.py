@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.kernels import tiles
-from gramian.kernels.pairings import Form, Tile, fused_pairing
+from gramian.kernels.gpu_form import GpuForm, traced_form
+from gramian.kernels.pairings import Tile, gpu_pairing
+from gramian.kernels.spectrum import Law
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
@@ -34,6 +36,7 @@ class Kernel(BaseEstimator, ABC):
     :class:`ProfileKernel`, which needs one profile function.
     """
 
+    names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in kernel="rbf"
     takes_sparse: ClassVar[bool] = True
     takes_negative: ClassVar[bool] = True
     stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
@@ -132,6 +135,18 @@ class Kernel(BaseEstimator, ABC):
         """
         return None
 
+    def spectrum(self) -> list[Law] | None:
+        """The laws of random frequencies whose mixture, by their weights, gives the kernel.
+
+        None if the kernel is not shift-invariant. With it, :class:`gramian.RandomFourier` takes the
+        kernel. See :class:`gramian.kernels.spectrum.Law`.
+        """
+        return None
+
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that this one is made of; none unless it is a sum, product or multiple."""
+        return ()
+
     @abstractmethod
     def against(self, points: Array) -> Tile:
         """A function ``tile(x, out=None)`` that gives the matrix k(x_i, point_j) of a block x.
@@ -140,8 +155,11 @@ class Kernel(BaseEstimator, ABC):
         is computed here, once.
         """
 
-    def fused_form(self) -> Form | None:
-        """The kernel as programs on a GPU know it; None where they do not."""
+    def gpu_form(self) -> GpuForm | None:
+        """The kernel as a GPU computes it without storing its values.
+
+        None if it has no such form: its values are then computed by torch and stored in tiles.
+        """
         return None
 
     def diagonal(self, rows: Rows) -> Array:
@@ -172,26 +190,25 @@ class Kernel(BaseEstimator, ABC):
 class ProfileKernel(Kernel):
     """A kernel that is a profile of a pairing: f(scale * pairing(x, y)).
 
-    A subclass names its ``pairing`` and implements ``_profile``, which may overwrite its argument,
-    and ``_scale``. See :class:`gramian.RBF` for the shortest example.
+    A subclass names its ``pairing`` and implements ``_profile`` and, unless it is 1, ``_scale``.
+    See :class:`gramian.Cauchy` for a short example. The program for a GPU follows from these if the
+    profile uses nothing but arithmetic and the functions listed in :mod:`gramian.kernels.gpu_form`.
     """
 
-    pairing: ClassVar[Any]  # a Pairing, as a static method
+    pairing: ClassVar[Any]  # one of the functions in kernels/pairings.py, as a static method
     tolerance: float = 2e-5  # how far the pairing may be off in float32 before float64 steps in
-    fused_profile: ClassVar[str | None] = None  # its name among the programs of a GPU
 
     def _scale(self) -> float:
+        """The number that multiplies the pairing, inside the matrix product."""
         return 1.0
 
     @abstractmethod
     def _profile(self, u: Array) -> Array:
-        """f(u), elementwise."""
+        """f(u) for each entry of u, a scaled pairing; it may overwrite u and return it."""
 
-    def fused_form(self) -> Form | None:
-        name = fused_pairing(type(self).pairing)
-        if self.fused_profile is None or name is None:
-            return None
-        return Form(name, self._scale(), self.fused_profile)
+    def gpu_form(self) -> GpuForm | None:
+        pairing = gpu_pairing(type(self).pairing)
+        return None if pairing is None else traced_form(pairing, self._scale(), self._profile)
 
     def against(self, points: Array) -> Tile:
         pair = type(self).pairing(points, self._scale(), self.tolerance)

@@ -11,6 +11,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels.base import Kernel
 from gramian.kernels.pairings import Tile
+from gramian.kernels.spectrum import Law
 from gramian.rows import Rows
 
 __all__ = ["Product", "Scaled", "Sum"]
@@ -20,47 +21,47 @@ class _Composed(Kernel):
     """A kernel made of others; it asks of each what it is asked."""
 
     @abstractmethod
-    def _parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> tuple[Kernel, ...]:
         """The kernels that it is made of."""
 
     @property
     def psd(self) -> bool:
-        return all(part.psd for part in self._parts())
+        return all(part.psd for part in self.parts())
 
     @property
     def serial(self) -> bool:  # type: ignore[override]
-        return any(part.serial for part in self._parts())
+        return any(part.serial for part in self.parts())
 
     @property
     def stationary(self) -> bool:  # type: ignore[override]
-        return all(part.stationary for part in self._parts())
+        return all(part.stationary for part in self.parts())
 
     @property
     def takes_sparse(self) -> bool:  # type: ignore[override]
-        return all(part.takes_sparse for part in self._parts())
+        return all(part.takes_sparse for part in self.parts())
 
     @property
     def takes_negative(self) -> bool:  # type: ignore[override]
-        return all(part.takes_negative for part in self._parts())
+        return all(part.takes_negative for part in self.parts())
 
     @property
     def takes_objects(self) -> bool:  # type: ignore[override]
-        return all(part.takes_objects for part in self._parts())
+        return all(part.takes_objects for part in self.parts())
 
     def check_rows(self, rows: Rows) -> Rows:
-        for part in self._parts():
+        for part in self.parts():
             rows = part.check_rows(rows)
         return rows
 
     def fit_rows(
         self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
     ) -> _Composed:
-        for part in self._parts():
+        for part in self.parts():
             part.fit_rows(rows, rng, weights)
         return self
 
     def fit_bytes(self, rows: Rows) -> int:
-        return max(part.fit_bytes(rows) for part in self._parts())
+        return max(part.fit_bytes(rows) for part in self.parts())
 
 
 class _Pair(_Composed):
@@ -68,7 +69,7 @@ class _Pair(_Composed):
         self.left = left
         self.right = right
 
-    def _parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> tuple[Kernel, ...]:
         sign = "+" if isinstance(self, Sum) else "*"
         form = f"{type(self).__name__}(left, right), or left {sign} right"
         return _kernel(self, "left", form), _kernel(self, "right", form)
@@ -106,6 +107,10 @@ class Sum(_Pair):
         left, right = self.left.maclaurin(count), self.right.maclaurin(count)
         return None if left is None or right is None else left + right
 
+    def spectrum(self) -> list[Law] | None:
+        left, right = self.left.spectrum(), self.right.spectrum()
+        return None if left is None or right is None else left + right
+
     @staticmethod
     def _combine(a: Array, b: Array) -> Array:
         a += b
@@ -125,6 +130,10 @@ class Product(_Pair):
     def maclaurin(self, count: int) -> np.ndarray | None:
         left, right = self.left.maclaurin(count), self.right.maclaurin(count)
         return None if left is None or right is None else np.convolve(left, right)[:count]
+
+    def spectrum(self) -> list[Law] | None:
+        left, right = self.left.spectrum(), self.right.spectrum()
+        return None if left is None or right is None else [a * b for a in left for b in right]
 
     @staticmethod
     def _combine(a: Array, b: Array) -> Array:
@@ -146,7 +155,7 @@ class Scaled(_Composed):
         self.kernel = kernel
         self.factor = factor
 
-    def _parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> tuple[Kernel, ...]:
         return (_kernel(self, "kernel", "Scaled(kernel, factor), or factor * kernel"),)
 
     def against(self, points: Array) -> Tile:
@@ -165,6 +174,10 @@ class Scaled(_Composed):
     def maclaurin(self, count: int) -> np.ndarray | None:
         inner = self.kernel.maclaurin(count)
         return None if inner is None else self._checked_factor() * inner
+
+    def spectrum(self) -> list[Law] | None:
+        inner, factor = self.kernel.spectrum(), Law(self._checked_factor())
+        return None if inner is None else [factor * law for law in inner]
 
     def _checked_factor(self) -> float:
         return positive(self, "factor", self.factor)

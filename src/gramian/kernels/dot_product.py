@@ -39,8 +39,8 @@ class Linear(ProfileKernel):
     array([[11.]])
     """
 
+    names = ("linear",)
     pairing = staticmethod(pairings.inner)
-    fused_profile = "identity"
 
     def _profile(self, u: Array) -> Array:
         return u
@@ -70,6 +70,8 @@ class Polynomial(InnerKernel):
     array([[144.]])
     """
 
+    names = ("poly", "polynomial")
+
     def __init__(self, degree: int = 3, gamma: Any = None, coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -82,10 +84,6 @@ class Polynomial(InnerKernel):
     def _profile(self, u: Array) -> Array:
         u += real(self, "coef0", self.coef0)
         return array_ops.power(u, positive_integer(self, "degree", self.degree))
-
-    def fused_form(self) -> pairings.Form:
-        degree = positive_integer(self, "degree", self.degree)
-        return pairings.Form("inner", self._scale(), "polynomial", self.coef0, degree)
 
     def maclaurin(self, count: int) -> np.ndarray:
         degree, coef0 = positive_integer(self, "degree", self.degree), float(self.coef0)
@@ -110,7 +108,7 @@ class ExponentialDot(InnerKernel):
     array([[2.718]])
     """
 
-    fused_profile = "exp"
+    names = ("exponential_dot",)
 
     def __init__(self, gamma: Any = None) -> None:
         self.gamma = gamma
@@ -139,6 +137,8 @@ class Sigmoid(InnerKernel):
     array([[0.462]])
     """
 
+    names = ("sigmoid",)
+
     def __init__(self, gamma: Any = None, coef0: float = 1.0) -> None:
         self.gamma = gamma
         self.coef0 = coef0
@@ -151,10 +151,6 @@ class Sigmoid(InnerKernel):
         u += real(self, "coef0", self.coef0)
         return array_ops.inplace("tanh", u)
 
-    def fused_form(self) -> pairings.Form:
-        shift = real(self, "coef0", self.coef0)
-        return pairings.Form("inner", self._scale(), "tanh", shift)
-
 
 class Cosine(ProfileKernel):
     """xᵀy / (||x|| ||y||); 0 where a row is all zeros.
@@ -166,6 +162,7 @@ class Cosine(ProfileKernel):
     array([[0.6]])
     """
 
+    names = ("cosine",)
     pairing = staticmethod(pairings.cosine)
 
     def _profile(self, u: Array) -> Array:
@@ -188,6 +185,7 @@ class AdditiveChi2(Kernel):
     array([[1.]])
     """
 
+    names = ("additive_chi2",)
     takes_sparse = False
     takes_negative = False
 

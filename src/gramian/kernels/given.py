@@ -112,6 +112,7 @@ class Precomputed(Kernel):
     array([6.])
     """
 
+    names = ("precomputed",)
     is_matrix = True
 
     def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:

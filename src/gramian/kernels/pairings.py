@@ -8,7 +8,6 @@ in place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gramian.backend import array_ops, numba_loops
 from gramian.backend.array_ops import Array
@@ -20,18 +19,8 @@ Tile = Callable[..., Array]  # tile(x, out=None) -> out
 Pairing = Callable[[Array, float, float], Tile]
 
 
-class Form(NamedTuple):
-    """A kernel as the programs of a GPU know it: a profile of a scaled pairing, by their names."""
-
-    pairing: str
-    scale: float
-    profile: str
-    shift: float = 0.0  # added to the pairing by some profiles, the exponent of others
-    degree: int = 1
-
-
-def fused_pairing(pairing: Pairing) -> str | None:
-    """What the programs of a GPU call a pairing."""
+def gpu_pairing(pairing: Pairing) -> str | None:
+    """The pairing's name in programs for a GPU; None if they do not have it."""
     names: dict[Pairing, str] = {
         squared_euclidean: "squared",
         cityblock: "cityblock",

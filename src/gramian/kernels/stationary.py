@@ -13,6 +13,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels import pairings
 from gramian.kernels.gamma import DistanceKernel
+from gramian.kernels.spectrum import Law, Mixing
 
 __all__ = [
     "RBF",
@@ -37,8 +38,6 @@ class EuclideanKernel(DistanceKernel):
 
 class ExponentialDecay(DistanceKernel):
     """exp(-gamma * the pairing)."""
-
-    fused_profile = "exp"
 
     def _scale(self) -> float:
         return -self._gamma
@@ -68,6 +67,11 @@ class RBF(ExponentialDecay, EuclideanKernel):
     0.125
     """
 
+    names = ("rbf",)
+
+    def spectrum(self) -> list[Law]:
+        return [Law(variance=2 * self._gamma)]
+
 
 class Laplacian(ExponentialDecay):
     """exp(-gamma ||x - y||₁), with the L1 distance.
@@ -87,6 +91,7 @@ class Laplacian(ExponentialDecay):
     array([[0.368]])
     """
 
+    names = ("laplacian",)
     pairing = staticmethod(pairings.cityblock)
     stationary = True
     squared = False
@@ -96,6 +101,9 @@ class Laplacian(ExponentialDecay):
 
     def _from_spread(self, d: int, variance: float) -> float:
         return 1.0 / (d * sqrt(variance)) if variance > 0 else 1.0
+
+    def spectrum(self) -> list[Law]:
+        return [Law(cauchy=self._gamma)]
 
 
 class Exponential(EuclideanKernel):
@@ -116,8 +124,8 @@ class Exponential(EuclideanKernel):
     array([[0.082]])
     """
 
+    names = ("exponential",)
     squared = False
-    fused_profile = "exp_root"
     tolerance = EuclideanKernel.tolerance**2  # the root turns an error of e near 0 into sqrt(e)
 
     def _scale(self) -> float:
@@ -130,6 +138,9 @@ class Exponential(EuclideanKernel):
 
     def _from_spread(self, d: int, variance: float) -> float:
         return 1.0 / sqrt(d * variance) if variance > 0 else 1.0
+
+    def spectrum(self) -> list[Law]:
+        return [Law(mixings=(Mixing(self._gamma**2, 0.5, inverse=True),))]
 
 
 class Matern(EuclideanKernel):
@@ -151,16 +162,14 @@ class Matern(EuclideanKernel):
     array([[0.483]])
     """
 
+    names = ("matern",)
+
     def __init__(
         self, gamma: Any = None, nu: float = 1.5, *, bandwidth: float | None = None
     ) -> None:
         self.gamma = gamma
         self.nu = nu
         self.bandwidth = bandwidth
-
-    @property
-    def fused_profile(self) -> str | None:  # type: ignore[override]
-        return {0.5: "exp_root", 1.5: "matern_3_2", 2.5: "matern_5_2"}.get(self.nu)
 
     @property
     def tolerance(self) -> float:  # type: ignore[override]
@@ -187,6 +196,10 @@ class Matern(EuclideanKernel):
             values = np.exp((1 - nu) * np.log(2) - lgamma(nu) + nu * np.log(s)) * kv(nu, s)
         return np.where(s < 1e-10 ** (1 / min(nu, 1)), 1.0, np.nan_to_num(values, nan=1.0))
 
+    def spectrum(self) -> list[Law]:  # a multivariate Student's t with 2ν degrees of freedom
+        nu = positive(self, "nu", self.nu)
+        return [Law(mixings=(Mixing(2 * self._gamma, nu, inverse=True),))]
+
 
 class RationalQuadratic(EuclideanKernel):
     """(1 + gamma ||x - y||² / alpha)^(-alpha), a mixture of Gaussians of many widths.
@@ -207,6 +220,8 @@ class RationalQuadratic(EuclideanKernel):
     array([[0.111]])
     """
 
+    names = ("rational_quadratic",)
+
     def __init__(
         self, gamma: Any = None, alpha: float = 1.0, *, bandwidth: float | None = None
     ) -> None:
@@ -217,13 +232,14 @@ class RationalQuadratic(EuclideanKernel):
     def _scale(self) -> float:
         return self._gamma / positive(self, "alpha", self.alpha)
 
-    def fused_form(self) -> pairings.Form:
-        return pairings.Form("squared", self._scale(), "power", shift=float(self.alpha))
-
     def _profile(self, u: Array) -> Array:
         u += 1.0
         u **= -float(self.alpha)
         return u
+
+    def spectrum(self) -> list[Law]:
+        alpha = positive(self, "alpha", self.alpha)
+        return [Law(mixings=(Mixing(2 * self._gamma, alpha),))]
 
 
 class Cauchy(EuclideanKernel):
@@ -243,7 +259,7 @@ class Cauchy(EuclideanKernel):
     array([[0.2]])
     """
 
-    fused_profile = "reciprocal"
+    names = ("cauchy",)
 
     def _scale(self) -> float:
         return self._gamma
@@ -251,6 +267,9 @@ class Cauchy(EuclideanKernel):
     def _profile(self, u: Array) -> Array:
         u += 1.0
         return array_ops.inplace("reciprocal", u)
+
+    def spectrum(self) -> list[Law]:
+        return [Law(mixings=(Mixing(2 * self._gamma, 1.0),))]
 
 
 class Chi2(ExponentialDecay):
@@ -271,6 +290,7 @@ class Chi2(ExponentialDecay):
     array([[0.717]])
     """
 
+    names = ("chi2",)
     pairing = staticmethod(pairings.chi_squared)
     takes_sparse = False
     takes_negative = False

@@ -125,7 +125,7 @@ def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel 
         or not array_ops.runs_triton(example)
     ):
         return None
-    form = kernel.fused_form()
+    form = kernel.gpu_form()
     if form is None:
         return None
     from gramian.backend import triton_programs  # imports torch and triton

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, config
+from gramian.backend.names import by_name, unknown
 from gramian.kernels import Precomputed
 from gramian.matrices.gram import Gram
 from gramian.rows import objects
@@ -44,21 +43,7 @@ __all__ = [
     "sampler_names",
 ]
 
-_BY_NAME: dict[str, Callable[[], Sampler]] = {
-    "bless": BLESS,
-    "column-norm": ColumnNorm,
-    "csi": CSI,
-    "diagonal": Diagonal,
-    "dpp": KDPP,
-    "greedy": Greedy,
-    "kmeans": KMeansCentres,
-    "kmeans++": KMeansPlusPlus,
-    "leverage": LeverageScores,
-    "recursive-leverage": RecursiveLeverage,
-    "rpcholesky": RPCholesky,
-    "squeak": SQUEAK,
-    "uniform": Uniform,
-}
+_BY_NAME: dict[str, type[Sampler]] = by_name(globals(), Sampler)
 
 
 def sampler_names() -> list[str]:
@@ -108,11 +93,7 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
             return RPCholesky() if factor <= config.memory_budget() // 2 else Uniform()
         if landmarks in _BY_NAME:
             return _BY_NAME[landmarks]()
-        near = get_close_matches(landmarks.lower(), sampler_names(), n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"Unknown landmarks {landmarks!r}.{hint} The names are: {', '.join(sampler_names())}."
-        )
+        raise unknown("landmarks", landmarks, sampler_names())
     if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
         raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
     if gram.rows.are_objects:

@@ -62,6 +62,7 @@ class Sampler(BaseEstimator, ABC):
     and blocks, and the rows themselves if they are vectors. All randomness comes from ``rng``.
     """
 
+    names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in landmarks="uniform"
     needs_target: ClassVar[bool] = False
     grows: ClassVar[bool] = False  # whether it implements ``grow``
     fixed: ClassVar[bool] = False  # whether the landmarks do not depend on m

@@ -51,6 +51,8 @@ class KMeansCentres(Sampler):
     [0.5, 10.5]
     """
 
+    names = ("kmeans",)
+
     def __init__(self, rows_per_centre: int = 15, max_iter: int = 4) -> None:
         self.rows_per_centre = rows_per_centre
         self.max_iter = max_iter
@@ -135,6 +137,8 @@ class KMeansPlusPlus(Sampler):
     >>> sorted(landmarks.points.ravel().tolist())
     [0.0, 5.0]
     """
+
+    names = ("kmeans++",)
 
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None

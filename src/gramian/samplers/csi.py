@@ -51,6 +51,7 @@ class CSI(Sampler):
     (array([2]), array([0]))
     """
 
+    names = ("csi",)
     needs_target: ClassVar[bool] = True
     spreads: ClassVar[bool] = False
 

@@ -48,6 +48,8 @@ class KDPP(Sampler):
     [0, 1]
     """
 
+    names = ("dpp",)
+
     def __init__(self, n_steps: int | None = None) -> None:
         self.n_steps = n_steps
 

@@ -198,6 +198,8 @@ class RPCholesky(_PivotedSampler):
     [0.0, 5.0]
     """
 
+    names = ("rpcholesky",)
+
 
 class Greedy(_PivotedSampler):
     """Greedy pivoted (incomplete) Cholesky: always the row with the largest residual.
@@ -213,4 +215,5 @@ class Greedy(_PivotedSampler):
     array([0, 3, 2])
     """
 
+    names = ("greedy",)
     _greedy = True

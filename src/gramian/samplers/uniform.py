@@ -36,6 +36,8 @@ class Uniform(Sampler):
     3
     """
 
+    names = ("uniform",)
+
     def __init__(self, replace: bool = False) -> None:
         self.replace = replace
 
@@ -76,6 +78,8 @@ class Diagonal(_Weighted):
     array([2, 2])
     """
 
+    names = ("diagonal",)
+
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
         return host_diagonal(gram) ** 2
 
@@ -94,6 +98,8 @@ class ColumnNorm(_Weighted):
     >>> len(ColumnNorm().select(gram, 3, np.random.default_rng(0)))
     3
     """
+
+    names = ("column-norm",)
 
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
         n = gram.shape[0]

@@ -6,22 +6,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.base import clone
 
+from gramian import approximations
 from gramian.analysis.comparison.source import changed_parameters
-from gramian.approximations import (
-    BKA,
-    CRAFT,
-    MEKA,
-    Approximation,
-    Nystroem,
-    RandomFourier,
-    RandomMaclaurin,
-    TensorSketch,
-)
-from gramian.approximations.spectra import laws
-from gramian.backend import array_ops
+from gramian.analysis.report.colours import LOOKS
+from gramian.approximations import Approximation
 from gramian.kernels import Kernel
 from gramian.rows import Rows
 
@@ -38,24 +28,29 @@ class Method(NamedTuple):
         return clone(self.approximation).set_params(**parameters)
 
 
-CATALOGUE = (
-    Method("Nyström uniform", Nystroem(landmarks="uniform")),
-    Method("Nyström k-means", Nystroem(landmarks="kmeans")),
-    Method("Nyström RPCholesky", Nystroem(landmarks="rpcholesky")),
-    Method("MEKA", MEKA()),
-    Method("BKA", BKA()),
-    Method("Random Fourier", RandomFourier(frequencies="orthogonal")),
-    Method("TensorSketch", TensorSketch()),
-    Method("CRAFT", CRAFT()),
-    Method("Random Maclaurin", RandomMaclaurin()),
-)
+def _catalogue() -> tuple[Method, ...]:
+    """What the exported classes say of themselves: those with colours of their own come first."""
+    found = {
+        name: Method(name, cls(**parameters))
+        for cls in vars(approximations).values()
+        if isinstance(cls, type) and issubclass(cls, Approximation)
+        for name, parameters in vars(cls).get("compared", {}).items()
+    }
+    return tuple(found[name] for name in dict.fromkeys([*LOOKS, *sorted(found)]))
+
+
+CATALOGUE = _catalogue()
 NAMES = tuple(method.name for method in CATALOGUE)
 
 
 def chosen(given: Any, kernel: Kernel, rows: Rows) -> list[Method]:
     """Resolve ``approximations=`` of :func:`gramian.compare`, for a kernel without rules."""
     if given is None:
-        methods = [_suited(method, kernel) for method in CATALOGUE if _serves(method, kernel, rows)]
+        methods = [
+            _adapted(method, kernel)
+            for method in CATALOGUE
+            if method.approximation.serves(kernel, rows)
+        ]
     elif isinstance(given, Mapping):
         methods = [Method(str(name), _checked(one)) for name, one in given.items()]
     else:
@@ -82,7 +77,7 @@ def _method(given: Any, kernel: Kernel) -> Method:
             f"Unknown approximation {given!r}. The names are: {', '.join(NAMES)}. Or pass an "
             "Approximation, such as Nystroem(landmarks='greedy')."
         )
-    return _suited(known[_plain(given)], kernel)
+    return _adapted(known[_plain(given)], kernel)
 
 
 def _plain(name: str) -> str:
@@ -108,39 +103,5 @@ def _name(approximation: Approximation) -> str:
     return type(approximation).__name__ + (f" {', '.join(said)}" if said else "")
 
 
-def _serves(method: Method, kernel: Kernel, rows: Rows) -> bool:
-    match method.approximation:
-        case Nystroem(landmarks="kmeans"):
-            return _are_vectors(kernel, rows) and not array_ops.issparse(rows.take([0]))
-        case Nystroem():
-            return True
-        case MEKA() | BKA():
-            return kernel.stationary and _are_vectors(kernel, rows)
-        case RandomFourier():
-            return _has_frequencies(kernel)
-    return _is_series(kernel)
-
-
-def _suited(method: Method, kernel: Kernel) -> Method:
-    """Use orthogonal frequencies if they are unbiased for this kernel, else independent ones."""
-    if isinstance(method.approximation, RandomFourier) and _has_frequencies(kernel):
-        radial = all(law.is_radial for law in laws(kernel))
-        kind = "orthogonal" if radial else "iid"
-        return method._replace(approximation=RandomFourier(frequencies=kind))
-    return method
-
-
-def _are_vectors(kernel: Kernel, rows: Rows) -> bool:
-    return not (rows.are_objects or kernel.is_matrix)
-
-
-def _has_frequencies(kernel: Kernel) -> bool:
-    try:
-        return bool(laws(kernel))
-    except ValueError:
-        return False
-
-
-def _is_series(kernel: Kernel) -> bool:
-    coefficients = kernel.maclaurin(8)
-    return coefficients is not None and bool(np.all(coefficients >= 0))
+def _adapted(method: Method, kernel: Kernel) -> Method:
+    return method._replace(approximation=method.approximation.adapted(kernel))

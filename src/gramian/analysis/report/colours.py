@@ -25,6 +25,8 @@ _DOWN = "M0,5L4.8,-3.6H-4.8z"
 _PLUS = "M-1.7,-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z"
 _LEFT = "M-5,0L3.6,-4.8V4.8z"
 _RIGHT = "M5,0L-3.6,-4.8V4.8z"
+_CROSS = "M-5,-2.6L-2.6,-5L0,-2.4L2.6,-5L5,-2.6L2.4,0L5,2.6L2.6,5L0,2.4L-2.6,5L-5,2.6L-2.4,0z"
+_PENTAGON = "M0,-5.2L4.9,-1.6L3.1,4.2H-3.1L-4.9,-1.6z"
 _HEXAGON = "M0,-5L4.3,-2.5V2.5L0,5L-4.3,2.5V-2.5z"
 
 LOOKS = {
@@ -38,7 +40,12 @@ LOOKS = {
     "CRAFT": Look("#dd5a7a", "#fa9fb0", ">", _RIGHT),
     "Random Maclaurin": Look("#5b991c", "#b2ec7a", "h", _HEXAGON),
 }
-
+# Where the looks above are taken: the same colours in other shapes.
+SPARE = [
+    look._replace(marker=marker, shape=shape)
+    for marker, shape in (("X", _CROSS), ("p", _PENTAGON))
+    for look in LOOKS.values()
+]
 
 # Methods from the papers; each borrows the look of one that never appears in the same chart.
 ALIKE = {
@@ -63,11 +70,14 @@ ALIKE = {
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each name; unknown names share the looks that are left."""
+    """The look of each name: its own, or the next one that none of the names has.
+
+    A new approximation needs no entry here.
+    """
     wanted = list(dict.fromkeys(names))
     known = {**LOOKS, **{name: LOOKS[like] for name, like in ALIKE.items()}}
     taken = {known[name] for name in wanted if name in known}
-    every = [look for look in LOOKS.values() if look not in taken] or list(LOOKS.values())
+    free = [look for look in [*LOOKS.values(), *SPARE] if look not in taken]
     others = [name for name in wanted if name not in known]
-    given = {name: every[i % len(every)] for i, name in enumerate(others)}
+    given = {name: free[i % len(free)] for i, name in enumerate(others)}
     return {name: known.get(name) or given[name] for name in wanted}

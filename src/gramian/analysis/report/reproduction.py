@@ -84,9 +84,11 @@ def _section(each: Outcome) -> str:
 def _drawn(figure: Figure, headed: bool) -> str:
     """Give each method the same look in all figures; other groups take the looks left over."""
     own = looks(figure.names)
-    every = list(LOOKS.values())
+    colours = [look.light for look in LOOKS.values()]
     heading = f"<h4>{escape(figure.title)}</h4>" if headed else ""
-    return figure.html({name: every.index(look) for name, look in own.items()}, own, heading)
+    return figure.html(
+        {name: colours.index(look.light) for name, look in own.items()}, own, heading
+    )
 
 
 def _flag(each: Outcome) -> str:

@@ -19,9 +19,9 @@ from gramian import *
 from gramian.backend import triton_programs
 
 KERNELS = [
-    RBF(0.3), Laplacian(0.2), Matern(0.3, nu=1.5), Matern(0.3, nu=2.5), Exponential(0.3), Cauchy(0.3),
-    RationalQuadratic(0.3, alpha=1.7), Linear(), Polynomial(degree=3, gamma=0.2), ExponentialDot(0.1),
-    Sigmoid(gamma=0.2, coef0=0.1),
+    RBF(0.3), Laplacian(0.2), Matern(0.3, nu=1.5), Matern(0.3, nu=2.5), Exponential(0.3),
+    Cauchy(0.3), RationalQuadratic(0.3, alpha=1.7), Linear(), Polynomial(degree=3, gamma=0.2),
+    ExponentialDot(0.1), Sigmoid(gamma=0.2, coef0=0.1),
 ]
 TYPES = {"X": "*fp32", "Y": "*fp32", "X_norms": "*fp32", "Y_norms": "*fp32", "factor": "fp32"}
 TYPES |= {number: "fp32" for number in ("n0", "n1", "n2", "n3")}
@@ -38,7 +38,7 @@ for kernel in KERNELS:
         source = ASTSource(
             program,
             signature={name: types.get(name, "i32") for name in program.arg_names},
-            constexprs={(program.arg_names.index(name),): value for name, value in constants.items()},
+            constexprs={(program.arg_names.index(key),): constants[key] for key in constants},
         )
         compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
         assert "cubin" in compiled.asm

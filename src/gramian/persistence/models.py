@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any, BinaryIO
 
@@ -40,21 +41,25 @@ class ModelFileError(ValueError):
     """
 
 
-def save(estimator: Any, path: Any) -> None:
+def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
     """Write a learner, an approximation, a kernel or a sampler, fitted or not, to a file.
 
     The file holds arrays and JSON, no code: whoever loads it needs not trust it, as with pickle.
     It is written whole or not at all. Models that contain Python functions, such as a
-    ``FunctionKernel``, or classes of yours cannot be saved. Arrays of torch and other libraries are
+    ``FunctionKernel``, cannot be saved. Arrays of torch and other libraries are
     stored as NumPy's, and loaded as such; rows that an exact model keeps, also those of a file, are
     stored in the model.
 
     Parameters
     ----------
     estimator : estimator
-        Of gramian's own classes. The same estimator always gives the same bytes.
+        Of gramian's own classes and of those that you name. The same estimator always gives the
+        same bytes.
     path : path or str
         A file that is there already is replaced.
+    classes : list of classes, optional
+        Classes of yours that the estimator has or is: ``[MyKernel]``. What they keep must be
+        numbers, texts, arrays or objects of known classes. Pass the same ones to :func:`load`.
 
     Examples
     --------
@@ -70,15 +75,19 @@ def save(estimator: Any, path: Any) -> None:
     True
     """
     with whole_file(path) as file:
-        write(estimator, file)
+        write(estimator, file, classes)
 
 
-def load(path: Any) -> Any:
+def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
     """What :func:`save`, or the command ``gramian``, wrote to a file.
 
     Parameters
     ----------
     path : path or str
+    classes : list of classes, optional
+        Classes of yours that the model may hold: ``[MyKernel]``. A file names its classes, and only
+        gramian's own and these are made; no module is imported. The attributes of such an object
+        come from the file, so pass only classes whose methods do no harm whatever these are.
 
     Returns
     -------
@@ -101,9 +110,10 @@ def load(path: Any) -> Any:
     ...     gramian.load(f"{folder}/kernel.gramian")
     RBF(gamma=0.5)
     """
+    known = states.known_classes(classes)
     with open(path, "rb") as file:
         try:
-            return _read(file)
+            return _read(file, known)
         except ModelFileError as error:
             raise ModelFileError(f"The file {os.fspath(path)!r} {error}") from error
         except MemoryError:
@@ -116,12 +126,13 @@ def load(path: Any) -> Any:
             ) from error
 
 
-def write(estimator: Any, file: BinaryIO) -> None:
+def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
     """``save`` to an open file."""
-    if type(estimator) not in states.classes().values():
+    known = states.known_classes(classes)
+    if type(estimator) not in known.values():
         raise TypeError(
-            "Expected a learner, an approximation, a kernel or a sampler of gramian's own classes; "
-            f"got an object of type {type(estimator).__name__}."
+            "Expected a learner, an approximation, a kernel or a sampler of gramian's own classes, "
+            f"or of those in classes=[...]; got an object of type {type(estimator).__name__}."
         )
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         count = 0
@@ -133,7 +144,7 @@ def write(estimator: Any, file: BinaryIO) -> None:
             count += 1
             return count - 1
 
-        model = states.Encoder(store).encode(estimator)
+        model = states.Encoder(store, known).encode(estimator)
         text = {
             "format": FORMAT,
             "version": VERSION,
@@ -148,7 +159,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same bytes at any time
 
 
-def _read(file: BinaryIO) -> Any:
+def _read(file: BinaryIO, known: Mapping[str, type]) -> Any:
     size = os.fstat(file.fileno()).st_size
     if not zipfile.is_zipfile(file):
         raise ModelFileError("is no model: it was not written by gramian.save, or is cut off.")
@@ -167,7 +178,7 @@ def _read(file: BinaryIO) -> Any:
                 f"format; gramian {gramian.__version__} reads version {VERSION}. Update gramian."
             )
         arrays = [_array(archive, f"{number}.npy") for number in range(text["arrays"])]
-        return states.Decoder(arrays.__getitem__).decode(text["model"])
+        return states.Decoder(arrays.__getitem__, known).decode(text["model"])
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:

@@ -3,13 +3,13 @@
 One walk over an object's state serves every class: numbers, texts, lists and dictionaries become
 JSON, arrays go to a store, and objects of gramian's own classes are their name and their
 attributes. Nothing else is taken, and nothing that is read back can run code: a name stands only
-for a class of this package.
+for a class of this package, or for one that the caller passes.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import BaseEstimator
 
 import gramian
 from gramian.backend import array_ops, config
@@ -53,6 +54,20 @@ def classes() -> dict[str, type]:
     return found
 
 
+def known_classes(more: Iterable[type] = ()) -> dict[str, type]:
+    """The classes that a model may be made of, with those that the caller adds."""
+    known = dict(classes())
+    for cls in more:
+        if not isinstance(cls, type):
+            raise TypeError(f"classes must hold classes, such as [MyKernel]; got {cls!r:.100}.")
+        if known.get(cls.__name__, cls) is not cls:
+            raise ValueError(
+                f"classes must have names of their own; there is another {cls.__name__} already."
+            )
+        known[cls.__name__] = cls
+    return known
+
+
 def _modules() -> Iterator[ModuleType]:
     for name in MODULES:
         module = import_module(f"{gramian.__name__}.{name}")
@@ -64,11 +79,15 @@ def _modules() -> Iterator[ModuleType]:
 class Encoder:
     """Makes nodes of JSON from an object; ``store`` takes an array and gives its number.
 
-    An object or array that is met again is not stored again.
+    An object or array that is met again is not stored again. ``known`` are the classes that objects
+    may be of, by name; by default gramian's own.
     """
 
-    def __init__(self, store: Callable[[np.ndarray], int]) -> None:
+    def __init__(
+        self, store: Callable[[np.ndarray], int], known: Mapping[str, type] | None = None
+    ) -> None:
         self._store = store
+        self._known = classes() if known is None else known
         # By identity, with what keeps it alive: the numbers of those that are complete.
         self._seen: dict[int, tuple[int | None, Any]] = {}
         self._count = 0
@@ -100,7 +119,7 @@ class Encoder:
         dtype = array_ops.host_dtype(value)
         if dtype is not None:
             return {"dtype": dtype.str, "type": isinstance(value, type)}
-        if classes().get(type(value).__name__) is type(value):
+        if self._known.get(type(value).__name__) is type(value):
             return self._once(value, self._object)
         if hasattr(value, "__array__") or array_ops.is_foreign(value):
             return self._once(value, lambda v: self._array(np.asarray(array_ops.to_numpy(v))))
@@ -111,6 +130,8 @@ class Encoder:
         if isinstance(value, type) or not callable(value) or hasattr(value, "get_params"):
             what = f"an object of type {type(value).__name__}"
             why = "gramian's own classes, numbers, texts and arrays"
+            if isinstance(value, BaseEstimator):
+                why += f", and classes that you name: save(..., classes=[{type(value).__name__}])"
         else:
             what = f"the Python function {getattr(value, '__name__', repr(value))!r}"
             why = "numbers, texts and arrays, since a file that holds code could do harm"
@@ -208,11 +229,15 @@ def _collected(rows: Rows) -> Any:
 class Decoder:
     """Makes the object again; ``fetch`` gives the array with a number.
 
-    Whatever is not as an :class:`Encoder` writes it raises an exception, of any type.
+    ``known`` are the classes that objects may be of, as in :class:`Encoder`. Whatever is not as an
+    :class:`Encoder` writes it raises an exception, of any type.
     """
 
-    def __init__(self, fetch: Callable[[int], np.ndarray]) -> None:
+    def __init__(
+        self, fetch: Callable[[int], np.ndarray], known: Mapping[str, type] | None = None
+    ) -> None:
         self._fetch = fetch
+        self._known = classes() if known is None else known
         self._complete: list[Any] = []
 
     def decode(self, node: Node) -> Any:
@@ -280,9 +305,12 @@ class Decoder:
         return self._complete[value]
 
     def _object(self, value: str, state: Any = None, items: Any = None) -> Any:
-        if value not in classes():
-            raise ValueError(f"this version of gramian has no class {value!r}")
-        cls: Any = classes()[value]
+        if value not in self._known:
+            raise ValueError(
+                f"this version of gramian has no class {value!r}; if it is yours, pass it: "
+                f"load(path, classes=[{value}])"
+            )
+        cls: Any = self._known[value]
         if issubclass(cls, tuple):
             return cls(*self.decode(items))
         made = object.__new__(cls)

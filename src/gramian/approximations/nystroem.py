@@ -8,12 +8,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from sklearn.utils.extmath import randomized_svd
 
 from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.inverse_roots import inverse_root, inverse_root_of_rank
 from gramian.approximations.projected import ProjectedKernel, gram_of, projected_bytes
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
@@ -202,7 +201,7 @@ class Nystroem(Approximation):
         # Directions of W that the data's own precision cannot tell from 0 are left out.
         cutoff = max(len(W) * np.finfo(float).eps, array_ops.eps(gram.dtype))
         if self.rank is not None and self.truncation == "core":
-            P = array_ops.like(_inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
+            P = array_ops.like(inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
         else:
             with few_blas_threads(len(W)):
                 P = inverse_root(W, cutoff, gram)
@@ -292,38 +291,3 @@ class Nystroem(Approximation):
         diagonal = self._factors(gram).diagonal()
         explained = float(array_ops.namespace(diagonal).sum(diagonal))
         return 1.0 - explained / gram.trace()
-
-
-def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
-    """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
-    xp = array_ops.namespace(W)
-    diagonal = xp.linalg.diagonal(W)
-    largest = float(xp.max(diagonal))
-    lower, kept = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
-    if len(kept) == 0 or not array_ops.all_finite(lower):
-        _not_psd(gram)
-    P = xp.zeros_like(W)[:, : len(kept)]
-    array_ops.put_rows(P, kept, xp.matrix_transpose(linalg.inverse_triangle(lower)))
-    left = diagonal - array_ops.row_norms(W @ P)
-    if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
-        _not_psd(gram)
-    return P
-
-
-def _inverse_root_of_rank(W: np.ndarray, rank: int, cutoff: float) -> np.ndarray:
-    """P with P Pᵀ = W_r⁺, from the leading eigenvectors of W."""
-    m = len(W)
-    if m > 1000 and rank < m // 5:  # far fewer than all: a randomized decomposition
-        vectors, values, _ = randomized_svd(W, rank, n_iter=4, random_state=0)
-    else:
-        values, vectors = scipy.linalg.eigh(W, subset_by_index=[max(m - rank, 0), m - 1])
-    kept = values > cutoff * values.max()
-    return vectors[:, kept] / np.sqrt(values[kept])
-
-
-def _not_psd(gram: Gram) -> None:
-    raise ValueError(
-        f"The Nyström approximation needs a positive semi-definite kernel; {gram.kernel!r} is not, "
-        "on these rows. Use a kernel such as RBF, Laplacian or Polynomial with coef0 >= 0, or an "
-        "exact learner: kernel=Exact(...)."
-    )

@@ -27,7 +27,9 @@ from gramian import (
     Polynomial,
     relative_error,
 )
-from gramian.approximations import block_basis, partition
+from gramian.approximations.blocks import partition
+from gramian.approximations.blocks.links import link_matrix
+from gramian.approximations.blocks.ranks import in_proportion
 
 KERNEL = RBF(8.0)
 
@@ -140,11 +142,11 @@ def test_new_rows_follow_the_dense_formula(X):
 def test_links_are_the_least_squares_fit(X, monkeypatch):
     caught = {}
 
-    def spy(kernel, bases, linked, original=block_basis.link_matrix):
+    def spy(kernel, bases, linked, original=link_matrix):
         caught.update(bases=bases, S=original(kernel, bases, linked))
         return caught["S"]
 
-    monkeypatch.setattr("gramian.approximations.blocks.link_matrix", spy)
+    monkeypatch.setattr("gramian.approximations.blocks.meka.link_matrix", spy)
     MEKA(KERNEL, 30, n_blocks=2, psd=None, random_state=0).fit(X)
     (first, second), S = caught["bases"], caught["S"]
     left, right = (b.map.features(b.points) for b in (first, second))
@@ -325,10 +327,10 @@ def test_ranks_follow_the_spectra():
 
 def test_in_proportion():
     sizes = np.array([100, 50, 3, 1])
-    assert list(block_basis.in_proportion(sizes, sizes, 77)) == [50, 25, 1, 1]
-    assert list(block_basis.in_proportion(np.ones(4), sizes, 20)) == [8, 8, 3, 1]
-    assert list(block_basis.in_proportion(sizes, sizes, 1000)) == [100, 50, 3, 1]
-    assert list(block_basis.in_proportion(sizes, np.array([0, 4, 3, 0]), 5, least=0)) == [
+    assert list(in_proportion(sizes, sizes, 77)) == [50, 25, 1, 1]
+    assert list(in_proportion(np.ones(4), sizes, 20)) == [8, 8, 3, 1]
+    assert list(in_proportion(sizes, sizes, 1000)) == [100, 50, 3, 1]
+    assert list(in_proportion(sizes, np.array([0, 4, 3, 0]), 5, least=0)) == [
         0,
         4,
         1,

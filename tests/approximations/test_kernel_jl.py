@@ -402,7 +402,7 @@ class TestBadInput:
         [
             (KernelJL(n_components=0), "n_components of KernelJL must be a positive integer"),
             (KernelJL(n_components=2.5), "n_components of KernelJL must be a positive .* got 2.5"),
-            (KernelJL(n_samples=1), "n_samples of KernelJL must be an integer from 2 up.*got 1"),
+            (KernelJL(n_samples=1), "n_samples of KernelJL must be an integer of at least 2.* 1"),
             (KernelJL(n_samples=True), "n_samples of KernelJL must be an integer.*got True"),
             (KernelJL(n_samples=50.0), "n_samples of KernelJL must be an integer.*got 50.0"),
             (KernelJL(n_samples="sqrt"), "n_samples of KernelJL must be an integer.*got 'sqrt'"),

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.fft
 
 from gramian.approximations.dot_product_series import DotProductMap, Features, Series
 from gramian.approximations.maclaurin import MaclaurinFeatures, maclaurin_bytes
+from gramian.approximations.parameters import RandomState
 from gramian.approximations.tensor_sketch import TensorSketchFeatures, sketch_bytes, sketch_work
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
+from gramian.kernels import Kernel
 
 __all__ = ["CRAFT"]
 
-_UP: dict[str, Any] = {"tensor_sketch": TensorSketchFeatures, "maclaurin": MaclaurinFeatures}
+_UP: dict[str, type[TensorSketchFeatures] | type[MaclaurinFeatures]] = {
+    "tensor_sketch": TensorSketchFeatures,
+    "maclaurin": MaclaurinFeatures,
+}
 
 
 class FourierProjection:
-    """Many features brought down to n: random signs, a Fourier transform, n of its numbers.
+    """Reduce many features to n: random signs, a Fourier transform, n of its numbers.
 
-    A frequency gives two features, the cosines' and the sines' sum. Their squares add up to 1 for
-    every feature that comes in, so that inner products keep their expectation. For odd n the plain
-    sum, frequency 0, is the one left over.
+    A frequency gives two features, the sum with cosines and the sum with sines. The squares of
+    these weights add up to 1 for every input feature, so inner products keep their expectation.
+    For odd n the remaining feature is the plain sum, frequency 0.
     """
 
     def __init__(self, up: Features, n: int, rng: np.random.Generator, like: Array) -> None:
@@ -52,31 +57,31 @@ class FourierProjection:
 
 
 def _projection_work(many: int, n: int, item: int) -> int:
-    """For each row: the many features, their transform and what is taken of it."""
+    """Return the memory per row: the many features, their transform, and its selected numbers."""
     return item * (2 * many + 2 + n)
 
 
 class CRAFT(DotProductMap):
-    """Compact random features: many of another map, brought down by a fast projection.
+    """Compact random features: many features of another map, reduced by a fast projection.
 
-    For kernels of the inner product, k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0. The many features have
-    little error, and the projection adds some that does not grow with the degree, as theirs does
-    (Hamid, Xiao, Gittens and DeCoste, 2014). So these n features are better than n of the other
-    map, the more the higher the degree; they cost what the many do. The projection has random
-    signs and a Fourier transform, which is O(E log E) for E features.
+    For dot-product kernels k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0. Many features have a small error;
+    the projection adds an error that does not grow with the degree, unlike theirs (Hamid, Xiao,
+    Gittens and DeCoste, 2014). So n of these features are better than n of the other map, the more
+    so the higher the degree, at the cost of the many. The projection applies random signs and a
+    Fourier transform, which takes O(E log E) for E features.
 
     Parameters
     ----------
     kernel : str or Kernel, default="polynomial"
         :class:`Polynomial` with coef0 ≥ 0, :class:`ExponentialDot`, :class:`Linear`; sums, products
-        and scalings of these; or a kernel of yours that has ``maclaurin``.
+        and scalings of these; or your own kernel with a method ``maclaurin``.
     n_components : int, default=100
         The number of features.
     up : {"tensor_sketch", "maclaurin"}, default="tensor_sketch"
-        The map that gives the many features: that of :class:`TensorSketch` or, as in the paper, of
+        The map to the many features: that of :class:`TensorSketch` or, as in the paper, of
         :class:`RandomMaclaurin`.
     expansion : int, default=8
-        How many times n_components they are, or some more where the transform is then faster.
+        The many features are this times n_components, or a few more if that is faster.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -84,9 +89,9 @@ class CRAFT(DotProductMap):
     n_components_ : int
         The number of features.
     nbytes_ : int
-        What the features of the training rows take.
+        The memory of the training rows' features.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
 
     Examples
     --------
@@ -104,12 +109,12 @@ class CRAFT(DotProductMap):
 
     def __init__(
         self,
-        kernel: Any = "polynomial",
+        kernel: str | Kernel = "polynomial",
         n_components: int = 100,
         *,
         up: str = "tensor_sketch",
         expansion: int = 8,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sklearn.base import BaseEstimator
 
+from gramian.approximations.parameters import KernelLike
 from gramian.estimators.base import KernelParameter
 
 __all__ = ["Exact"]
 
 
 class Exact(KernelParameter, BaseEstimator):
-    """A kernel that a learner is to use exactly, also where it would approximate a bare kernel.
+    """A kernel that a learner uses exactly, even if it would approximate a bare kernel.
 
-    The matrix is not stored where it is large: its entries are computed anew in each pass.
+    A large matrix is not stored; its entries are recomputed in every pass.
 
     Parameters
     ----------
@@ -27,5 +26,5 @@ class Exact(KernelParameter, BaseEstimator):
     KernelRidge(kernel=Exact(kernel=RBF(gamma=0.1)))
     """
 
-    def __init__(self, kernel: Any = "rbf") -> None:
+    def __init__(self, kernel: KernelLike = "rbf") -> None:
         self.kernel = kernel

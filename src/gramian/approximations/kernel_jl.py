@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from math import ceil, sqrt
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
-from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.base import ApproximationWarning
+from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.approximations.projected import (
     FeatureKernel,
+    ProjectedApproximation,
     ProjectedKernel,
     gram_of,
     projected_bytes,
 )
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
@@ -30,32 +31,32 @@ __all__ = ["KernelJL"]
 LEAST_SAMPLES, ROWS_PER_SAMPLE = 200, 100  # the default subsample of Kpotufe and Sriperumbudur
 
 
-class KernelJL(Approximation):
+class KernelJL(ProjectedApproximation):
     """A Gaussian sketch of the kernel matrix of a subsample (Kpotufe and Sriperumbudur, 2020).
 
-    With s rows drawn at random, their kernel matrix K and a Gaussian matrix G of r by s, a row's
+    Let K be the kernel matrix of s random rows, and G a Gaussian matrix of shape (r, s). A row's
     features are G K k(x) / (s √(s r)), where k(x) are its kernel values with the s rows: a random
-    projection as that of Johnson and Lindenstrauss, in the space of the kernel. No matrix is
-    decomposed or inverted: the fit is one product, which makes these the cheapest features.
+    projection as in the lemma of Johnson and Lindenstrauss, in feature space. No matrix is
+    decomposed or inverted. The fit is one matrix product, which makes these the cheapest features.
 
-    Their inner products do not approximate the kernel, but k(x)ᵀ K² k(y) / s³, which tends to
-    ⟨k(x, ·), Σ³ k(y, ·)⟩ with the kernel's covariance operator Σ: directions in which the data
-    spreads count more, others next to nothing, as in kernel PCA. What is well separated along the
-    leading components stays so. ``exact_kernel_`` is that kernel, and :func:`relative_error`
-    measures against it.
+    Their inner products do not approximate the kernel but k(x)ᵀ K² k(y) / s³, which tends to
+    ⟨k(x, ·), Σ³ k(y, ·)⟩ with the kernel's covariance operator Σ. Directions with a large variance
+    count more, the others very little, as in kernel PCA: data that are well separated along the
+    leading components stay so. ``exact_kernel_`` is that kernel, and :func:`relative_error`
+    measures the error against it.
 
-    Its values are about λ³ in size, with λ the largest eigenvalue of K / s: a ridge penalty that
+    Its values are of the order of λ³, with λ the largest eigenvalue of K / s: a ridge penalty that
     suits the kernel itself is far too large here.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     n_components : int, default=100
         The number r of features. The error falls like 1 / √r.
     n_samples : int, optional
-        The number s of rows in the subsample. By default a hundredth of all, but at least 200. The
-        error against the covariance of all rows falls like 1 / √s.
+        The number s of rows in the subsample. By default 1 % of all rows, but at least 200. The
+        error relative to the covariance of all rows falls like 1 / √s.
     centred : bool, default=True
         Whether to centre the kernel on the subsample, as kernel PCA does.
     random_state : int, Generator or None, default=None
@@ -63,13 +64,13 @@ class KernelJL(Approximation):
     Attributes
     ----------
     sample_ : Landmarks
-        The subsample: ``points``, and ``indices``.
+        The subsample: ``points`` and ``indices``.
     n_components_ : int
         The number of features.
     nbytes_ : int
-        What the features of the training rows take.
+        The memory of the training rows' features.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
 
     Examples
     --------
@@ -86,12 +87,12 @@ class KernelJL(Approximation):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         n_components: int = 100,
         *,
         n_samples: int | None = None,
         centred: bool = True,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -99,7 +100,7 @@ class KernelJL(Approximation):
         self.centred = centred
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
         if not isinstance(self.centred, bool | np.bool_):
             raise ValueError(f"centred of KernelJL must be True or False; got {self.centred!r}.")
         r = positive_integer(self, "n_components", self.n_components)
@@ -120,8 +121,8 @@ class KernelJL(Approximation):
         whole = isinstance(self.n_samples, Integral) and not isinstance(self.n_samples, bool)
         if not whole or self.n_samples < 2:
             raise ValueError(
-                "n_samples of KernelJL must be an integer from 2 up, or None for a hundredth of "
-                f"the rows; got {self.n_samples!r}."
+                "n_samples of KernelJL must be an integer of at least 2, or None for 1 % of the "
+                f"rows; got {self.n_samples!r}."
             )
         return min(int(self.n_samples), n)
 
@@ -143,14 +144,15 @@ class KernelJL(Approximation):
         s, (r, _) = self._count(rows.shape[0]), self._expected(rows)
         sample = 2 * s * rows.row_bytes * 8 // array_ops.itemsize(rows.dtype)
         kept = {**projected_bytes(rows, s, r), "subsample": sample}
-        tile = min(s, tiles.tile_columns(rows.example()))  # of the subsample's matrix, at most
+        tile = min(s, tiles.tile_columns(rows.example()))  # at most, of the subsample's matrix
         return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(16 * s * tile, 2**23)}]
 
-    def _project(self, KR: Array, means: Array, dtype: Any) -> ProjectedKernel:
-        """x ↦ k(x)ᵀ K R, with k and K centred on the subsample where asked for; means are K1/s.
+    def _project(self, KR: Array, means: Array, dtype: DType) -> ProjectedKernel:
+        """Return the map x ↦ k(x)ᵀ K R, with k and K centred on the subsample if ``centred``.
 
-        With H = I - 11ᵀ/s the centred K is HKH, and the centred k(x) is H (k(x) - K1/s). So x
-        meets P = HKHR alone, of which KHR is given here, and b = -(K1/s)ᵀ P does the rest.
+        ``KR`` has shape (s, r); ``means`` (s,) is K1/s. With H = I - 11ᵀ/s, the centred K is HKH
+        and the centred k(x) is H (k(x) - K1/s). So the projection is P = HKHR, from KHR which is
+        passed as ``KR``, and the offset is b = -(K1/s)ᵀ P.
         """
         P, offset = KR, None
         if self.centred:
@@ -158,20 +160,11 @@ class KernelJL(Approximation):
             offset = -(means @ P)
         return ProjectedKernel(self.kernel_, self.sample_.points, P, offset, dtype=dtype)
 
-    def _features(self, x: Array, out: Array | None = None) -> Array:
-        return self._projected.features(x, out)
-
-    def _work_bytes(self) -> int:
-        return self._projected.work_bytes
-
-    def _row_evaluations(self) -> int:
-        return self._projected.points_used
-
     @property
     def exact_kernel_(self) -> Kernel:
-        """k(x)ᵀ K² k(y) / s³ of the subsample, in float64: s features for each row in place of r.
+        """The kernel k(x)ᵀ K² k(y) / s³ of the subsample, in float64.
 
-        It takes s² numbers, and s² operations for each row.
+        It has s features per row instead of r, and takes s² numbers and s² operations per row.
         """
         K, s = self._gram.dense(), len(self.sample_)
         xp = self._gram.rows.xp

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gramian.approximations.dot_product_series import DotProductMap, Series
+from gramian.approximations.parameters import RandomState
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
-from gramian.kernels import tiles
+from gramian.kernels import Kernel, tiles
 
 __all__ = ["RandomMaclaurin"]
 
@@ -18,17 +19,17 @@ TOO_MANY = "Use TensorSketch, whose vectors are sparse, or fewer n_components"
 
 
 class MaclaurinFeatures:
-    """Products of random projections, as many factors as the degree of the feature's term.
+    """Products of random projections; a feature of degree p has p factors.
 
-    Features stand in the order of falling degree: the factors with number j belong to the first
-    ``self.factors[j].shape[1]`` of them, and each number costs one matrix product.
+    Features are in order of falling degree: the j-th factors belong to the first
+    ``self.factors[j].shape[1]`` features, and take one matrix product for each j.
     """
 
     def __init__(self, series: Series, n: int, rng: np.random.Generator, like: Array) -> None:
         terms = series.terms(n, rng)[::-1]
         degrees = np.repeat([t.degree for t in terms], [t.count for t in terms])
         weights = np.repeat([t.weight / t.count for t in terms], [t.count for t in terms])
-        # Each factor bears its part of the weight: no product leaves the range of the result.
+        # Each factor has its share of the weight, so that no product overflows.
         scales = weights ** (0.5 / degrees)
         self.width, d = n, like.shape[1]
         size = array_ops.itemsize(like.dtype)
@@ -50,34 +51,34 @@ class MaclaurinFeatures:
         for factor in others:
             width = factor.shape[1]
             part = out[:, :width]
-            sparse = array_ops.issparse(x)  # its products are in new memory anyway
+            sparse = array_ops.issparse(x)  # their products use new memory anyway
             memory = None if sparse else tiles.scratch(x.shape[0], width, factor, factor.dtype)
             part *= array_ops.matmul(x, factor, memory)
 
 
 def maclaurin_bytes(n: int, d: int, degree: int, item: int) -> int:
-    # The vectors of all factors, and those of one as they are drawn.
+    """Return the memory of the vectors of all factors, and of one factor while it is drawn."""
     return d * n * (degree * item + 2 * 8)
 
 
 class RandomMaclaurin(DotProductMap):
-    """Random features for kernels of the inner product, k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0.
+    """Random features for dot-product kernels k(x, y) = Σ a_p (xᵀy)^p with a_p ≥ 0.
 
-    A feature of degree p is the product of p random projections Π ω_jᵀx with signs ω_j (Kar and
-    Karnick, 2012). Degrees are drawn by their shares of the trace of K, in place of the paper's
+    A feature of degree p is the product of p random projections Π ω_jᵀx with random signs ω_j (Kar
+    and Karnick, 2012). Degrees are drawn by their shares of the trace of K, instead of the paper's
     2^-(p+1), and the constant term is one feature. The expectation of K̃ is K.
 
     Parameters
     ----------
     kernel : str or Kernel, default="polynomial"
         :class:`Polynomial` with coef0 ≥ 0, :class:`ExponentialDot`, :class:`Linear`; sums, products
-        and scalings of these; or a kernel of yours that has ``maclaurin``.
+        and scalings of these; or your own kernel with a method ``maclaurin``.
     n_components : int, default=100
         The number of features.
     keep_linear : bool, default=False
-        Keep the terms of degree 0 and 1 as they are, with the columns of X among the features, and
-        draw the higher degrees alone (H0/1 in the paper). Pays where n_components is well above
-        the number of columns.
+        Keep the terms of degree 0 and 1 exactly, with the columns of X among the features, and draw
+        only higher degrees (H0/1 in the paper). Useful if n_components is well above the number of
+        columns.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -85,14 +86,14 @@ class RandomMaclaurin(DotProductMap):
     n_components_ : int
         The number of features.
     nbytes_ : int
-        What the features of the training rows take.
+        The memory of the training rows' features.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
 
     See Also
     --------
-    TensorSketch : mostly less error at equal size, and faster where X has many columns.
-    CRAFT : less error where the degree is high.
+    TensorSketch : usually less error at equal size, and faster if X has many columns.
+    CRAFT : less error if the degree is high.
 
     Examples
     --------
@@ -111,11 +112,11 @@ class RandomMaclaurin(DotProductMap):
 
     def __init__(
         self,
-        kernel: Any = "polynomial",
+        kernel: str | Kernel = "polynomial",
         n_components: int = 100,
         *,
         keep_linear: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components

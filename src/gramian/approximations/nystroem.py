@@ -5,16 +5,21 @@ from __future__ import annotations
 import warnings
 from math import ceil, isqrt, sqrt
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
-import scipy.linalg
-from sklearn.utils.extmath import randomized_svd
 
-from gramian.approximations.base import Approximation, ApproximationWarning, are_vectors
-from gramian.approximations.projected import ProjectedKernel, gram_of, projected_bytes
-from gramian.backend import array_ops, config, linalg
-from gramian.backend.array_ops import Array
+from gramian.approximations.base import ApproximationWarning, are_vectors
+from gramian.approximations.inverse_roots import inverse_root, inverse_root_of_rank
+from gramian.approximations.parameters import KernelLike, RandomState
+from gramian.approximations.projected import (
+    ProjectedApproximation,
+    ProjectedKernel,
+    gram_of,
+    projected_bytes,
+)
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import few_blas_threads
@@ -27,43 +32,45 @@ from gramian.samplers import Landmarks, Sampler, as_sampler
 
 __all__ = ["Nystroem"]
 
-CORE_COPIES = 6  # of the landmarks' matrix, while it is decomposed
+CORE_COPIES = 6  # copies of the landmarks' matrix during its decomposition
 
 
-class Nystroem(Approximation):
-    """K̃ = C W⁺ Cᵀ from the columns C of the kernel matrix at some landmarks.
+class Nystroem(ProjectedApproximation):
+    """Nyström approximation K̃ = C W⁺ Cᵀ.
+
+    C are kernel values of all rows with m landmarks, W those of the landmarks with each other.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     n_components : int or "sqrt", default=100
         The number m of landmarks; "sqrt" is the square root of the number of rows, rounded up.
     landmarks : str, Sampler or array, default="auto"
-        How they are chosen: see :func:`gramian.sampler_names`. "auto" takes k-means centres, of
-        sparse rows as of dense ones; or randomly pivoted Cholesky where rows are no vectors, or so
-        wide that dense centres take more than a sixteenth of the memory budget. An array gives the
-        landmarks themselves: points of shape (m, n_columns), m objects, or the numbers of m rows.
+        How landmarks are selected; see :func:`gramian.sampler_names`. "auto" uses k-means centres
+        for sparse and dense rows. It uses randomly pivoted Cholesky for rows that are not vectors,
+        or so wide that dense centres take more than a sixteenth of the memory budget. An array has
+        the landmarks themselves: points of shape (m, n_columns), m objects, or m row numbers.
     rank : int, optional
-        Keep this many features, fewer than landmarks.
+        The number of features to keep, if fewer than landmarks.
     truncation : {"embedding", "core"}, default="embedding"
-        How a rank is kept: the best of that rank of C W⁺ Cᵀ, which takes one more pass over the
-        rows; or of W alone, as Drineas and Mahoney do.
+        What ``rank`` truncates: C W⁺ Cᵀ, which takes one more pass over the rows; or W only, as
+        Drineas and Mahoney do.
     tol : float, optional
-        Take more landmarks, beginning with n_components, until the trace error is at most this part
-        of the trace, or the memory budget ends.
+        Add landmarks, starting from n_components, until the trace error is at most this fraction of
+        the trace, or the memory budget is used up.
     random_state : int, Generator or None, default=None
 
     Attributes
     ----------
     landmarks_ : Landmarks
-        The landmarks in use: ``points``, and ``indices`` where they are rows.
+        The landmarks in use: ``points``, and ``indices`` if they are rows.
     n_components_ : int
         The number of features: at most the number of landmarks.
     nbytes_ : int
-        What the features of the training rows take.
+        The memory of the training rows' features.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
 
     Examples
     --------
@@ -86,14 +93,14 @@ class Nystroem(Approximation):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
-        n_components: Any = 100,
+        kernel: KernelLike = "rbf",
+        n_components: int | Literal["sqrt"] = 100,
         *,
-        landmarks: Any = "auto",
+        landmarks: str | Sampler | Array = "auto",
         rank: int | None = None,
         truncation: str = "embedding",
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -108,14 +115,14 @@ class Nystroem(Approximation):
             return are_vectors(kernel, rows) and not array_ops.issparse(rows.take([0]))
         return True
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))
         m = self._count(gram.shape[0])
         self._warn_of_count(gram.shape[0])
         sampler = as_sampler(self.landmarks, gram, m)
         if sampler.needs_target and y is None:
             raise ValueError(
-                f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
+                f"{type(sampler).__name__} selects landmarks by the target: call fit(X, y)."
             )
         target = np.asarray(array_ops.to_numpy(y)) if sampler.needs_target else None
         if self.tol is None:
@@ -124,8 +131,8 @@ class Nystroem(Approximation):
             self._grow(gram, sampler, m, rng, target)
         if len(self.landmarks_) < m and self.tol is None and not sampler.fixed:
             warnings.warn(
-                f"Nystroem uses {counted(len(self.landmarks_), 'landmark')} in place of {m}: the "
-                "rows have no more that differ.",
+                f"Nystroem uses {counted(len(self.landmarks_), 'landmark')} instead of {m}: the "
+                "rows have no more distinct ones.",
                 ApproximationWarning,
                 stacklevel=5,
             )
@@ -143,8 +150,8 @@ class Nystroem(Approximation):
             )
         if self.rank is not None and positive_integer(self, "rank", self.rank) > m:
             raise ValueError(
-                f"rank={self.rank} exceeds the {counted(m, 'landmark')} that n_components asks "
-                "for: a rank is at most the number of landmarks."
+                f"rank={self.rank} exceeds the {counted(m, 'landmark')} of "
+                f"n_components={self.n_components!r}: a rank is at most the number of landmarks."
             )
         return min(m, n)
 
@@ -163,13 +170,13 @@ class Nystroem(Approximation):
         return min(m, self.rank or m), columns * array_ops.itemsize(rows.dtype)
 
     def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
-        """The number of landmarks, at most, and what chooses them."""
+        """Return the largest number of landmarks, and the sampler that selects them."""
         m = self._count(rows.shape[0])
         m = m if self.tol is None else self._most(rows, m)
         sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), m)
         return sampler.most_landmarks(m), sampler
 
-    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
+    def _planned_factors(self, rows: Rows, dtype: DType, width: int, work_bytes: int) -> Factors:
         fitted = hasattr(self, "_projected")
         m = int(self._projected.steps.shape[0]) if fitted else self._at_most(rows)[0]
         product = FeatureRows(rows, self._features, m, dtype), np.broadcast_to(0.0, (m, width))
@@ -178,8 +185,8 @@ class Nystroem(Approximation):
 
     def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
         (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
-        own, item = sampler.landmark_bytes(rows), array_ops.itemsize(rows.dtype)
-        kept = projected_bytes(rows, m, r, own)
+        point_bytes, item = sampler.landmark_bytes(rows), array_ops.itemsize(rows.dtype)
+        kept = projected_bytes(rows, m, r, point_bytes)
         steps: list[Amounts] = [
             {
                 "choice of landmarks": sampler.select_bytes(rows, m),
@@ -191,17 +198,18 @@ class Nystroem(Approximation):
             steps.append({**kept, "blocks": rows.walk_bytes(work + item * m)})
         if self.rank is not None and self.truncation == "embedding":
             inner = rows.walk_bytes(work + item * m, item * m**2)
-            steps.append({**projected_bytes(rows, m, m, own), "features": 2 * 8 * m**2 + inner})
+            full = projected_bytes(rows, m, m, point_bytes)
+            steps.append({**full, "features": 2 * 8 * m**2 + inner})
         return kept, steps
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
-        """The matrix P with z(x) = k(x, landmarks) P."""
+        """Find the matrix P (m, r) with features z(x) = k(x, landmarks) P."""
         W = gram_of(gram, landmarks).dense() if len(landmarks) else None
         if W is None or not bool(array_ops.namespace(W).any(W != 0)):
             raise ValueError(
                 f"{type(self).__name__} has nothing to approximate: {gram.kernel!r} is 0 for all "
-                "pairs of landmarks, as kernels of inner products are where rows are 0. Leave such "
-                "rows out, or use another kernel."
+                "pairs of landmarks, as dot-product kernels are for rows of zeros. Leave out such "
+                "rows, or use another kernel."
             )
         W = W if array_ops.is_on_gpu(W) else array_ops.to_numpy(W)
         scale = np.ones(len(W))
@@ -209,10 +217,10 @@ class Nystroem(Approximation):
             scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
         scale = array_ops.like(scale, W)
         W = scale[:, None] * W * scale
-        # Directions of W that the data's own precision cannot tell from 0 are left out.
+        # Directions of W below the precision of the data are left out.
         cutoff = max(len(W) * np.finfo(float).eps, array_ops.eps(gram.dtype))
         if self.rank is not None and self.truncation == "core":
-            P = array_ops.like(_inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
+            P = array_ops.like(inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
         else:
             with few_blas_threads(len(W)):
                 P = inverse_root(W, cutoff, gram)
@@ -228,18 +236,9 @@ class Nystroem(Approximation):
             self.kernel_, self.landmarks_.points, projection, dtype=gram.dtype
         )
 
-    def _factors(self, gram: Gram) -> Any:
+    def _factors(self, gram: Gram) -> Factors:
         self.n_components_ = self._projected.width
         return self.factor_rows(gram.rows)
-
-    def _features(self, x: Array, out: Array | None = None) -> Array:
-        return self._projected.features(x, out)
-
-    def _work_bytes(self) -> int:
-        return self._projected.work_bytes
-
-    def _row_evaluations(self) -> int:
-        return self._projected.points_used
 
     def _product(self, rows: Rows) -> tuple[Rows, Array]:
         z, dtype = self._projected, self._feature_dtype(rows)
@@ -256,23 +255,31 @@ class Nystroem(Approximation):
         return values, z.steps
 
     def on_landmarks(self, coordinates: Array) -> Array:
-        """Points of the kernel's space, given by their features, as sums over the landmarks.
+        """Express points of the feature space as combinations of the landmarks.
 
-        Column j of the result holds the coefficients a of Σ a_i k(landmark_i, ·), the point whose
-        features are row j of ``coordinates``: its product with a row x is Σ a_i k(landmark_i, x).
+        ``coordinates`` (c, r) has the features of a point in each row. Column j of the result
+        (m, c) has the coefficients a of point j, Σ a_i k(landmark_i, ·): its inner product with a
+        row x is Σ a_i k(landmark_i, x).
         """
         xp = array_ops.namespace(coordinates)
         P, z = (array_ops.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
         return P @ xp.matrix_transpose(z)
 
-    def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
-        """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
+    def _grow(
+        self,
+        gram: Gram,
+        sampler: Sampler,
+        m: int,
+        rng: np.random.Generator,
+        y: np.ndarray | None,
+    ) -> None:
+        """Add landmarks until the trace error is at most ``tol``, or the budget is used up."""
         if not is_real(self.tol) or not 0 < self.tol < 1:
             raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
         most = self._most(gram.rows, m)
         while True:
             if sampler.grows:
-                # What they leave of the diagonal is the error itself, but for rounding.
+                # The remaining diagonal is the trace error, up to rounding.
                 landmarks = sampler.grow(gram, most, rng, 0.98 * self.tol)
             else:
                 landmarks = sampler.select(gram, m, rng, y)
@@ -285,15 +292,15 @@ class Nystroem(Approximation):
             m = min(2 * m, most)
         warnings.warn(
             f"Nystroem reached a trace error of {error:.2g} with "
-            f"{counted(len(landmarks), 'landmark')}, all that the memory budget allows; asked for "
-            f"was tol={self.tol:g}. Raise the budget with gramian.set_config(memory_budget=...), "
-            "or tol.",
+            f"{counted(len(landmarks), 'landmark')}, the most that the memory budget allows; "
+            f"requested tol={self.tol:g}. Increase the budget with "
+            "gramian.set_config(memory_budget=...), or tol.",
             ApproximationWarning,
             stacklevel=6,
         )
 
     def _most(self, rows: Rows, m: int) -> int:
-        """The landmarks that the memory budget allows, but at least m."""
+        """Return the number of landmarks that the memory budget allows, at least m."""
         n = rows.shape[0]
         square = isqrt(config.memory_budget() // 2 // (CORE_COPIES * 8))
         return max(m, min(n, rows.room() // 2 // (n * 8), square))
@@ -302,38 +309,3 @@ class Nystroem(Approximation):
         diagonal = self._factors(gram).diagonal()
         explained = float(array_ops.namespace(diagonal).sum(diagonal))
         return 1.0 - explained / gram.trace()
-
-
-def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
-    """P with P Pᵀ = W⁺, by pivoted Cholesky: columns as many as W has rank."""
-    xp = array_ops.namespace(W)
-    diagonal = xp.linalg.diagonal(W)
-    largest = float(xp.max(diagonal))
-    lower, kept = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
-    if len(kept) == 0 or not array_ops.all_finite(lower):
-        _not_psd(gram)
-    P = xp.zeros_like(W)[:, : len(kept)]
-    array_ops.put_rows(P, kept, xp.matrix_transpose(linalg.inverse_triangle(lower)))
-    left = diagonal - array_ops.row_norms(W @ P)
-    if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
-        _not_psd(gram)
-    return P
-
-
-def _inverse_root_of_rank(W: np.ndarray, rank: int, cutoff: float) -> np.ndarray:
-    """P with P Pᵀ = W_r⁺, from the leading eigenvectors of W."""
-    m = len(W)
-    if m > 1000 and rank < m // 5:  # far fewer than all: a randomized decomposition
-        vectors, values, _ = randomized_svd(W, rank, n_iter=4, random_state=0)
-    else:
-        values, vectors = scipy.linalg.eigh(W, subset_by_index=[max(m - rank, 0), m - 1])
-    kept = values > cutoff * values.max()
-    return vectors[:, kept] / np.sqrt(values[kept])
-
-
-def _not_psd(gram: Gram) -> None:
-    raise ValueError(
-        f"The Nyström approximation needs a positive semi-definite kernel; {gram.kernel!r} is not, "
-        "on these rows. Use a kernel such as RBF, Laplacian or Polynomial with coef0 >= 0, or an "
-        "exact learner: kernel=Exact(...)."
-    )

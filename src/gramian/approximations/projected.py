@@ -1,13 +1,14 @@
-"""Features that are kernel values with some points, times a matrix: k(x, points) P + b."""
+"""Features that are kernel values with some points times a matrix: k(x, points) P + b."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramian.approximations.base import Approximation
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.pairings import Tile, tile_memory
@@ -15,11 +16,14 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows, even_spans
 from gramian.samplers import Landmarks
 
+if TYPE_CHECKING:
+    from gramian.backend.triton_programs import FusedKernel
+
 PANEL_COLUMNS = 128
 
 
 def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
-    """The exact matrix of the landmarks with themselves, in float64 whatever the data's dtype."""
+    """Return the kernel matrix of the landmarks, in float64 whatever the dtype of the data."""
     points = landmarks.points
     if gram.kernel.is_matrix:
         points = gram.block(landmarks.indices, landmarks.indices)  # counts its evaluations
@@ -29,14 +33,14 @@ def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
 
 
 def projected_bytes(rows: Rows, m: int, r: int, point_bytes: int | None = None) -> Amounts:
-    """What a :class:`ProjectedKernel` of m points and r features takes.
+    """Return the memory of a :class:`ProjectedKernel` with m points and r features.
 
     A point takes ``point_bytes``, by default as much as a row.
     """
     item = array_ops.itemsize(rows.dtype)
-    own = rows.row_bytes if point_bytes is None else point_bytes
-    # Points as they are, and prepared in their own dtype and in float64; P, also in panels.
-    return {"landmarks": m * (2 + 8 // item) * own, "projection": 3 * m * r * item}
+    point = rows.row_bytes if point_bytes is None else point_bytes
+    # The points, and prepared in their dtype and in float64; P, also in panels.
+    return {"landmarks": m * (2 + 8 // item) * point, "projection": 3 * m * r * item}
 
 
 class ProjectedKernel:
@@ -50,9 +54,9 @@ class ProjectedKernel:
     projection : array of shape (m, r)
         P.
     offset : array of shape (r,), optional
-        b. By default 0.
+        b, by default 0.
     dtype : dtype
-        Of the features: P and b are kept in it, in the array library of the points.
+        The dtype of the features, P and b. P and b are stored in the array library of the points.
     """
 
     def __init__(
@@ -62,7 +66,7 @@ class ProjectedKernel:
         projection: Array,
         offset: Array | None = None,
         *,
-        dtype: Any,
+        dtype: DType,
     ) -> None:
         self.kernel = kernel
         self.points = points
@@ -75,22 +79,22 @@ class ProjectedKernel:
         return f"{type(self).__name__}({self.kernel!r}, points={m}, features={r})"
 
     def _make_tiles(self) -> None:
-        """What depends on the points alone, for blocks of them; what is 0 in P is left out.
+        """Prepare what depends on the points only, in blocks of points, leaving out zeros of P.
 
-        Points in the order of their first column that is not 0 make a triangular P, as that of a
-        Cholesky factor is, a matrix in steps: a block of columns then needs the first points only.
+        Points are ordered by their first nonzero column in P. A triangular P, as from a Cholesky
+        factor, then has the form of steps: a block of columns needs only the first points.
         """
         xp = array_ops.namespace(self.projection)
         nonzero = self.projection != 0
         some = array_ops.to_numpy(xp.any(nonzero, axis=1))
-        used = np.flatnonzero(some) if some.any() else np.zeros(1, int)  # a map to 0 needs a point
+        used = np.flatnonzero(some) if some.any() else np.zeros(1, int)  # even if all is 0
         first = array_ops.to_numpy(xp.argmax(array_ops.astype(nonzero, xp.uint8), axis=1))[used]
         order = used[np.argsort(first, kind="stable")]
         first = np.sort(first)
         in_order = len(order) == len(some) and bool((np.diff(order) == 1).all())
         points = self.points if in_order else array_ops.take_rows(self.points, order)
         P = self.projection if in_order else array_ops.take_rows(self.projection, order)
-        self.steps = P  # P for the points in use, in the order of ``values``
+        self.steps = P  # P in the order of ``values``; shape: (points used, r)
         self._used = points
         self._tiles = []
         for start, stop in even_spans(0, len(order), tiles.tile_columns(points)):
@@ -104,7 +108,7 @@ class ProjectedKernel:
             self._tiles.append((stop - start, tile, panels))
 
     def __getstate__(self) -> dict[str, Any]:
-        # The tiles are functions, which cannot be pickled; they are made anew.
+        # The tiles are functions, which cannot be pickled; __setstate__ makes them again.
         return {
             name: value
             for name, value in vars(self).items()
@@ -122,17 +126,17 @@ class ProjectedKernel:
 
     @property
     def points_used(self) -> int:
-        """The kernel values that the features of one row take."""
+        """The number of kernel values that the features of a row take."""
         return int(self.steps.shape[0])
 
     @property
     def work_bytes(self) -> int:
-        """What ``features`` works on for each row, beside the block and its result."""
+        """The memory that ``features`` takes per row, in addition to the block and its result."""
         columns = min(self.points.shape[0], tiles.tile_columns(self.points))
         return columns * array_ops.itemsize(self.projection.dtype)
 
     def values(self, x: Array, out: Array | None = None) -> Array:
-        """The kernel values alone: features are their product with ``steps``."""
+        """Return kernel values, shape (rows, points_used); features are values @ steps."""
         dtype = self.projection.dtype
         if out is None:
             out = array_ops.empty((x.shape[0], self.points_used), self.projection, dtype)
@@ -146,12 +150,12 @@ class ProjectedKernel:
             start += size
         return out
 
-    def fused(self) -> Any:
-        """Products with ``values`` by programs of a GPU, where there are such; else None."""
+    def fused(self) -> FusedKernel | None:
+        """Return GPU programs for products with ``values``, if there are any."""
         return tiles.fused_kernel(self.kernel, ArrayRows(self._used))
 
     def features(self, x: Array, out: Array | None = None) -> Array:
-        """The features of a block of rows, of shape (rows, width)."""
+        """Return the features of a block of rows; shape (rows, width)."""
         P = self.projection
         x = array_ops.astype(x, P.dtype)
         if out is None:
@@ -169,17 +173,35 @@ class ProjectedKernel:
 
 
 def _panels(first: np.ndarray, width: int) -> list[tuple[int, int]]:
-    """Blocks of columns, where that saves work over all columns at once."""
+    """Return blocks of columns if that saves work, else all columns at once.
+
+    ``first`` (points,) has the first nonzero column of each point, in order.
+    """
     spans = even_spans(0, width, PANEL_COLUMNS)
     work = sum((right - left) * np.searchsorted(first, right) for left, right in spans)
     return spans if work < 0.9 * len(first) * width else [(0, width)]
 
 
-class FeatureKernel(Kernel):
-    """The inner product of features, as an exact kernel: z(x)ᵀ z(y).
+class ProjectedApproximation(Approximation):
+    """An approximation whose features are those of a :class:`ProjectedKernel`."""
 
-    Its rows are those of the kernel that the features are made of; for a precomputed one, rows of
-    its matrix, new rows as well as old.
+    _projected: ProjectedKernel
+
+    def _features(self, x: Array, out: Array | None = None) -> Array:
+        return self._projected.features(x, out)
+
+    def _work_bytes(self) -> int:
+        return self._projected.work_bytes
+
+    def _row_evaluations(self) -> int:
+        return self._projected.points_used
+
+
+class FeatureKernel(Kernel):
+    """The inner product of features as an exact kernel, z(x)ᵀ z(y).
+
+    Its rows are those of the kernel behind the features; for a precomputed kernel, rows of its
+    matrix, for training and for new rows.
 
     Parameters
     ----------
@@ -208,13 +230,13 @@ class FeatureKernel(Kernel):
     def against(self, points: Array) -> Tile:
         # (k(x) P + b) z(y) = k(x) (P z(y)) + b z(y): features of x with a narrower projection.
         z = self.projected
-        own = array_ops.namespace(z.projection).matrix_transpose(z.features(points))
-        offset = None if z.offset is None else z.offset @ own
-        onto = ProjectedKernel(z.kernel, z.points, z.projection @ own, offset, dtype=own.dtype)
+        zy = array_ops.namespace(z.projection).matrix_transpose(z.features(points))  # (r, points)
+        offset = None if z.offset is None else z.offset @ zy
+        narrow = ProjectedKernel(z.kernel, z.points, z.projection @ zy, offset, dtype=zy.dtype)
 
         def tile(x: Array, out: Array | None = None) -> Array:
-            # ``out`` may be the scratch memory that ``features`` works in: it is written last.
-            values = onto.features(x)
+            # ``out`` may be the scratch memory that ``features`` uses, so it is written last.
+            values = narrow.features(x)
             out = tile_memory(x, points, out)
             out[...] = array_ops.astype(values, out.dtype)
             return out

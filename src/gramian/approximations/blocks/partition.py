@@ -1,9 +1,9 @@
-"""The partition of rows into blocks: found on the training rows, and carried on to new ones."""
+"""The partition of rows into blocks: found on training rows, applied to new ones."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,25 +15,25 @@ from gramian.backend.wording import counted
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
-CLUSTERED_ROWS = 10_000  # k-means looks at this many rows at most, or a hundred for each block
-SPECTRAL_ROWS = 2_000  # spectral clustering at this many: it needs their whole matrix
+CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
+SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 
 
 class Partition(NamedTuple):
     """The block of each training row, and the blocks' centres."""
 
-    labels: Array  # int32, on the host or where the rows are spread
-    centres: Array
+    labels: Array  # int32, shape (n,), on the host or lazy like the rows
+    centres: Array  # shape: (blocks, d)
 
 
-def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partition:
-    """``how`` is "kmeans", "spectral", "random", or the label of each row."""
+def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) -> Partition:
+    """Assign rows to blocks by "kmeans", "spectral", "random", or by the label of each row."""
     rows = gram.rows
     if gram.kernel.is_matrix or rows.are_objects:
         got = "objects" if rows.are_objects else "a precomputed matrix"
         raise ValueError(
-            f"Blocks of rows are found by distances between rows that are vectors; got {got}. Use "
+            f"Blocks are found by distances between rows, which must be vectors; got {got}. Use "
             "Nystroem."
         )
     n = rows.shape[0]
@@ -49,22 +49,25 @@ def split(gram: Gram, how: Any, count: int, rng: np.random.Generator) -> Partiti
         labels = _placed((rng.permutation(n) % count).astype(np.int32), rows)
         centres = _means(rows, labels, count)
     else:
-        given = _given_labels(how, n)
-        labels = _placed(given, rows)
-        centres = _means(rows, labels, int(given.max()) + 1)
+        host_labels = _checked_labels(how, n)
+        labels = _placed(host_labels, rows)
+        centres = _means(rows, labels, int(host_labels.max()) + 1)
     return _merged(rows, array_ops.settled(labels), centres)
 
 
 def _placed(labels: np.ndarray, rows: Rows) -> Array:
-    """Labels where they are walked with the rows: on the host, unless these are spread."""
+    """Place labels where they are read together with the rows: on the host, or lazy like them."""
     return rows.align(labels) if rows.spread else labels
 
 
 def nearest(rows: Rows, centres: Array) -> Array:
-    """The nearest of the centres of each row, in one pass: on the host, or spread as the rows."""
+    """Return the nearest centre of each row, shape (n,), on the host or lazy like the rows.
+
+    ``centres`` has shape (blocks, d).
+    """
     xp, dtype = rows.xp, rows.dtype
-    # Both are moved to where less is lost to cancellation; sparse rows, which this would fill, by
-    # what it changes in the products.
+    # Rows and centres are shifted to reduce cancellation. Sparse rows would become dense, so for
+    # them the products are corrected instead.
     middle = xp.mean(centres, axis=0)
     moved = centres - middle
     right = array_ops.contiguous(array_ops.astype(xp.matrix_transpose(moved), dtype))
@@ -90,7 +93,7 @@ def _row_bytes(rows: Rows, centres: Array) -> int:
 
 
 def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
-    """Centres of scikit-learn's k-means on a subsample."""
+    """Return the centres of scikit-learn's k-means on a subsample; shape (count, d)."""
     from sklearn.cluster import KMeans  # takes long to import
 
     n, size = rows.shape[0], _clustered_rows(rows, count)
@@ -101,44 +104,44 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     kmeans = KMeans(
         count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)), copy_x=False
     )
-    with warnings.catch_warnings():  # of centres that coincide: their empty blocks are merged
+    with warnings.catch_warnings():  # about centres that coincide; their empty blocks are merged
         warnings.simplefilter("ignore", ConvergenceWarning)
         kmeans.fit(sample)
     return array_ops.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
 
 
 def _clustered_rows(rows: Rows, count: int) -> int:
-    """How many rows k-means looks at: no more than take a quarter of the memory budget."""
+    """Return how many rows k-means uses: at most a quarter of the memory budget."""
     room = config.memory_budget() // 4 // rows.row_bytes
     return min(rows.shape[0], max(CLUSTERED_ROWS, 100 * count), max(room, count))
 
 
-def split_bytes(rows: Rows, how: Any, count: int) -> int:
-    """What ``split`` takes in memory, beside blocks of rows."""
+def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
+    """Return the memory that ``split`` takes, in addition to blocks of rows."""
     n, d = rows.shape
-    own = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
+    result = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
     if isinstance(how, str) and how == "kmeans":
-        return own + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+        return result + _clustered_rows(rows, count) * (rows.row_bytes + 24)
     if isinstance(how, str) and how == "spectral":
-        return own + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
-    return own
+        return result + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
+    return result
 
 
 def _spectral_labels(
     gram: Gram, numbers: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Spectral clustering, scikit-learn's, on the kernel matrix of some rows."""
+    """Return labels of some rows by scikit-learn's spectral clustering of their kernel matrix."""
     from sklearn.cluster import spectral_clustering  # takes long to import
 
-    K = np.asarray(array_ops.to_numpy(gram.block(numbers, numbers)), dtype=np.float64)
+    K = array_ops.host_float64(gram.block(numbers, numbers))
     if K.min() < 0:
         raise ValueError(
-            "partition='spectral' needs a kernel without negative values, which serve as weights "
-            f"of a graph; got {gram.kernel!r}. Use partition='kmeans'."
+            "partition='spectral' uses kernel values as weights of a graph, so they must not be "
+            f"negative; got {gram.kernel!r}. Use partition='kmeans'."
         )
     if count == 1:
         return np.zeros(len(numbers), dtype=np.int32)
-    with warnings.catch_warnings():  # of a graph in several pieces, which are fine blocks
+    with warnings.catch_warnings():  # about a graph in several pieces, which are good blocks
         warnings.simplefilter("ignore", UserWarning)
         labels = spectral_clustering(
             K, n_clusters=count, eigen_solver="arpack", random_state=int(rng.integers(2**31))
@@ -146,28 +149,29 @@ def _spectral_labels(
     return labels.astype(np.int32)
 
 
-def _given_labels(given: Any, n: int) -> np.ndarray:
-    labels = np.asarray(array_ops.to_numpy(given))
+def _checked_labels(partition: Array, n: int) -> np.ndarray:
+    labels = np.asarray(array_ops.to_numpy(partition))
     if labels.ndim == 0:
         raise ValueError(
             "partition must be 'kmeans', 'spectral', 'random', or the block of each row; got "
-            f"{given!r}."
+            f"{partition!r}."
         )
     if labels.shape != (n,):
         raise ValueError(
-            f"partition given as labels needs one for each of the {counted(n, 'row')}; got shape "
+            f"partition as labels needs one for each of the {counted(n, 'row')}; got shape "
             f"{labels.shape}."
         )
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
 def _means(rows: Rows, labels: Array, count: int) -> Array:
+    """Return the mean row of each block; shape (count, d)."""
     xp, dtype = rows.xp, rows.dtype
     blocks = np.arange(count)
 
-    def sums(x: Array, own: Array) -> tuple[Array, Array]:
+    def sums(x: Array, block_labels: Array) -> tuple[Array, Array]:
         members = array_ops.like(
-            array_ops.to_numpy(own)[:, None] == blocks, array_ops.dense(x), dtype
+            array_ops.to_numpy(block_labels)[:, None] == blocks, array_ops.dense(x), dtype
         )
         turned = x.T if array_ops.issparse(x) else xp.matrix_transpose(x)
         return array_ops.matmul(turned, members), xp.sum(members, axis=0, dtype=xp.float64)
@@ -177,7 +181,7 @@ def _means(rows: Rows, labels: Array, count: int) -> Array:
 
 
 def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
-    """Rows of empty and tiny blocks go to the nearest of the others, with a note."""
+    """Merge empty and tiny blocks: their rows go to the nearest other block. Warns of it."""
     count = int(centres.shape[0])
     sizes = array_ops.counts(labels, count)
     least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
@@ -186,8 +190,8 @@ def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
         return Partition(labels, centres)
     few = "no rows" if least == 1 else f"fewer than {least} rows"
     warnings.warn(
-        f"{count - len(kept)} of {count} blocks had {few}: merged with the nearest others, they "
-        f"leave {counted(len(kept), 'block')}.",
+        f"{count - len(kept)} of {count} blocks had {few} and were merged with the nearest others; "
+        f"{counted(len(kept), 'block')} remain.",
         ApproximationWarning,
         stacklevel=7,
     )

@@ -1,0 +1,49 @@
+"""Data, approximations and helpers that the tests of dask share."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from gramian import BKA, CRAFT, MEKA, RBF, KernelJL, Nystroem, Polynomial, RandomFourier
+
+dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'gramian[dask]'")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+# A closed cluster leaves sockets to the garbage collector.
+QUIET = pytest.mark.filterwarnings(
+    "ignore:unclosed.*:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+N, D = 2400, 5
+X, GROUPS = make_blobs(N, D, centers=4, cluster_std=1.0, random_state=3)
+Y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+KERNEL = RBF(0.02)
+
+APPROXIMATIONS = {
+    "nystroem": Nystroem(KERNEL, 30, random_state=1),
+    "rpcholesky": Nystroem(KERNEL, 30, landmarks="rpcholesky", rank=20, random_state=1),
+    "meka": MEKA(KERNEL, 40, n_blocks=3, random_state=1),
+    "bka": BKA(KERNEL, 40, n_blocks=3, partition="random", random_state=1),
+    "fourier": RandomFourier(KERNEL, 60, random_state=1),
+    "jl": KernelJL(KERNEL, 30, random_state=1),
+    "craft": CRAFT(Polynomial(2, gamma=0.01), 30, random_state=1),
+}
+ALPHA = {"jl": 1e-8}  # its values are small
+
+
+def new_cluster(**options):
+    options = {"memory_limit": "1GB", **options}
+    return distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", **options
+    )
+
+
+def spread(a, chunk=900):
+    return da.from_array(a, chunks=(chunk, *a.shape[1:]))
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("something was computed")

@@ -1,0 +1,105 @@
+"""Clusters that fail, and the command on a cluster."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from dask_examples import APPROXIMATIONS, QUIET, X, dask, distributed, new_cluster, pd, spread
+from numpy.testing import assert_array_equal
+
+import gramian
+from gramian import (
+    KernelKMeans,
+)
+from gramian.command import main
+from gramian.learners.kmeans import lloyd
+
+pytestmark = QUIET
+
+
+@pytest.mark.cluster
+def test_a_worker_is_killed_in_the_middle(monkeypatch):
+    killed, assign = [], lloyd.assign
+    expected = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0).fit(X)
+    with new_cluster() as cluster, distributed.Client(cluster) as client:
+
+        def killing(factors, *arguments, **options):
+            result = assign(factors, *arguments, **options)
+            if factors.spread and not killed:
+                workers = client.run(os.getpid)
+                killed.append(next(iter(workers.values())))
+                os.kill(killed[0], signal.SIGKILL)
+            return result
+
+        monkeypatch.setattr(lloyd, "assign", killing)
+        model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0)
+        model.fit(spread(X, 300))
+        assert killed
+        assert_array_equal(model.labels_, expected.labels_)
+        assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
+
+
+@pytest.mark.cluster
+def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
+    assign, raised = lloyd.assign, []
+    patience = {"distributed.comm.timeouts.connect": "3s"}  # of dask itself, by default 30 s
+    with dask.config.set(patience), new_cluster() as cluster, distributed.Client(cluster):
+
+        def closing(factors, *arguments, **options):
+            if factors.spread:
+                cluster.sync(cluster.scheduler.close)
+            return assign(factors, *arguments, **options)
+
+        monkeypatch.setattr(lloyd, "assign", closing)
+        model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], random_state=0)
+
+        def fit():
+            try:
+                model.fit(spread(X))
+            except Exception as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=fit, daemon=True)
+        thread.start()
+        thread.join(timeout=60)
+        assert not thread.is_alive(), "it hangs"
+        assert isinstance(raised[0], ConnectionError)
+        assert "scheduler" in str(raised[0])
+        assert not hasattr(model, "labels_")
+
+
+class TestCommand:
+    """``gramian cluster --scheduler``: workers read the files."""
+
+    @pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+    def test_files(self, running, kind, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        rows = pd.DataFrame(X[:1200], columns=list("abcde"))
+        if kind == "npy":
+            np.save("rows.npy", rows.to_numpy())
+        else:
+            os.mkdir("rows")
+            for i, part in enumerate((rows[:500], rows[500:])):
+                getattr(part, f"to_{kind}")(f"rows/{i}.{kind}", index=False)
+        data = "rows.npy" if kind == "npy" else "rows"
+        monkeypatch.setattr("gramian.rows.dask.rows.CHUNK_BYTES", 50_000)
+        options = ["cluster", data, "--n-clusters", "4", "--approximation", "nystroem"]
+        options += ["--scale", "standard", "--quiet", "-o"]
+        assert main([*options, "here.csv"]) == 0
+        address = running.scheduler.address
+        there = [*options, "there.csv", "--model", "model.gramian", "--scheduler", address]
+        assert main(there) == 0, capsys.readouterr().err
+        labels = [pd.read_csv(f"{name}.csv")["cluster"] for name in ("here", "there")]
+        assert_array_equal(*labels)
+        assert_array_equal(gramian.load("model.gramian").predict(data), labels[0])
+
+    def test_a_scheduler_that_is_not_there(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        np.save("rows.npy", X)
+        monkeypatch.setattr("gramian.rows.dask.rows.PATIENCE", "1s")
+        assert main(["cluster", "rows.npy", "--scheduler", "tcp://127.0.0.1:1"]) == 2
+        assert "No dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
+        assert main(["cluster", "-", "--scheduler", "tcp://127.0.0.1:1"]) == 2
+        assert "standard input" in capsys.readouterr().err

@@ -92,8 +92,8 @@ def test_a_new_user(here):
     first = real("cluster", "flowers.csv")
     assert first.returncode == 2 and first.stdout == ""
     assert first.stderr == (
-        "gramian cluster: error: 'flowers.csv' has columns that hold no numbers: 'species'. Leave "
-        "them out (--exclude), or make a column of 0 and 1 of each of their entries (--one-hot).\n"
+        "gramian cluster: error: 'flowers.csv' has columns that are not numeric: 'species'. Drop "
+        "them with --exclude, or encode them with --one-hot.\n"
     )
     asked = ("--n-clusters", "3", "--target", "species", "--model", "flowers.gramian")
     second = real("cluster", "flowers.csv", *asked)
@@ -177,9 +177,9 @@ class TestData:
     def test_errors_of_standard_input(self, run, monkeypatch):
         for data, said in [
             (b"", "Standard input is empty"),
-            (b"hello\nworld\n", "format of standard input is not known.*csv, tsv"),
+            (b"hello\nworld\n", "format of standard input is not clear.*csv, tsv"),
             (b"a,b\n1,2\n3\n", "Standard input could not be read.*Expected 2 columns"),
-            (b"a,b\n1,x\n3,y\n", "standard input has columns that hold no numbers: 'b'"),
+            (b"a,b\n1,x\n3,y\n", "standard input has columns that are not numeric: 'b'"),
             (b"a,b\n1,2\n3,\n", "Standard input contains NaN.*row 1, column 'b'"),
         ]:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -282,7 +282,7 @@ class TestData:
             assert ("R²" in out) == (file == "with.npy")
         np.save("other.npy", X[:, :3])
         said = run("predict m other.npy", status=2)
-        assert_says(said, "has 3 columns; the model was fitted on 4, or 5 with those")
+        assert_says(said, "has 3 columns; the model was fitted on 4, or 5 including")
 
     def test_header_option(self, run):
         pd.DataFrame(X, columns=[1, 2, 3, 5]).to_csv("rows.csv", index=False)
@@ -517,25 +517,25 @@ WRONG = [
     ("cluster missing.csv", "no file, folder or data set 'missing.csv'"),
     ("cluster row.csv", "Did you mean 'rows.csv'"),
     ("cluster digit", "Did you mean 'digits'"),
-    ("cluster iris:test", "'iris' has no test part"),
+    ("cluster iris:test", "'iris' has no test set"),
     ("cluster empty.csv", "'empty.csv' is empty"),
     ("cluster header.csv", "no rows|has no column"),
-    ("cluster text.csv", "'text.csv' has no column of numbers"),
+    ("cluster text.csv", "'text.csv' has no numeric column"),
     ("cluster ragged.csv", "ragged.csv' could not be read: .*Expected 2 columns, got 3"),
     ("cluster gaps.csv", "contains NaN, infinity or a missing value: one is in row 1, column 'b'"),
     ("cluster late.csv", "late.csv' could not be read.*invalid value 'x'"),
     ("cluster broken.parquet", "broken.parquet' could not be read"),
     ("cluster broken.npz", "broken.npz' could not be read"),
     ("cluster pickled.npz", "allow_pickle"),
-    ("cluster two.npz", "X and y.*or one array alone; it holds 'a', 'b'"),
+    ("cluster two.npz", "X and y.*or a single array; got 'a', 'b'"),
     ("cluster flat.npy", "two dimensions"),
     ("cluster broken.svm", "broken.svm' could not be read as svmlight"),
-    ("cluster unknown.dat", "format of 'unknown.dat' is not known.*svmlight"),
+    ("cluster unknown.dat", "format of 'unknown.dat' is not clear.*svmlight"),
     ("cluster rows.csv --format parqet", "invalid choice: 'parqet'"),
     ("cluster folder", "folder' has no files"),
     ("cluster folder --format csv", "'folder' is a folder"),
     ("cluster rows.csv --exclude nothing", "has no column 'nothing'. Its columns: 'a', 'b', 'y'"),
-    ("cluster rows.csv --exclude a --exclude b --exclude y", "no column of numbers"),
+    ("cluster rows.csv --exclude a --exclude b --exclude y", "no numeric column"),
     ("cluster rows.csv --scale standrd", "invalid choice: 'standrd'"),
     ("ridge rows.csv", "no target: name the column to predict with --target COLUMN"),
     ("ridge rows.csv --target z", "has no column 'z'"),
@@ -557,15 +557,15 @@ WRONG = [
     ("cluster rows.csv --output nowhere/labels.csv", "no folder 'nowhere'"),
     ("cluster rows.csv --output folder/inside.csv/", "inside.csv' is a folder"),
     ("cluster rows.csv -o x.csv --model x.csv", "different files"),
-    ("predict rows.csv rows.csv", "rows.csv' is no model"),
+    ("predict rows.csv rows.csv", "rows.csv' is not a model"),
     ("predict nothing rows.csv", "nothing"),
     ("predict folder rows.csv", "folder"),
     (
         "predict model wide.csv",
-        "lacks columns that the model was fitted on: 'b'. Is 'bb' the first",
+        "lacks columns that the model was fitted on: 'b'. Did you rename 'b' to 'bb'",
     ),
     ("predict model narrow.npy", "has 1 column; the model was fitted on 2"),
-    ("predict cut rows.csv", "cut' is no model"),
+    ("predict cut rows.csv", "cut' is not a model"),
 ]
 
 
@@ -884,7 +884,7 @@ def test_tables_know_their_columns():
     assert table.find("2") == "2"
     with pytest.raises(ValueError, match="has no column '9'"):
         table.find("9")
-    with pytest.raises(ValueError, match="no columns of text"):
+    with pytest.raises(ValueError, match="no text columns"):
         table.entries("0", 10)
 
 

@@ -37,7 +37,7 @@ def rows(name: str, scale: str = "minmax", dtype: str = "float64") -> Labelled:
 
 
 def some(name: str, n: int | None, scale: str = "minmax", dtype: str = "float64") -> Labelled:
-    """Return a fixed random sample of at most ``n`` rows."""
+    """Return a fixed random sample of the rows."""
     X, y = rows(name, scale, dtype)
     if n is None or n >= len(X):
         return X, y

@@ -59,7 +59,7 @@ def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> list[
 
 
 class AtMost(Sampler):
-    """Uniform landmarks, at most ``most``; otherwise a block's basis chooses its own number."""
+    """Uniform landmarks, at most ``count``; otherwise a block's basis chooses its own number."""
 
     def __init__(self, count: int) -> None:
         self.count = count

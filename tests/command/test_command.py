@@ -41,8 +41,8 @@ def test_a_new_user(here):
     first = real("cluster", "flowers.csv")
     assert first.returncode == 2 and first.stdout == ""
     assert first.stderr == (
-        "gramian cluster: error: 'flowers.csv' has columns that hold no numbers: 'species'. Leave "
-        "them out (--exclude), or make a column of 0 and 1 of each of their entries (--one-hot).\n"
+        "gramian cluster: error: 'flowers.csv' has columns that are not numeric: 'species'. Drop "
+        "them with --exclude, or encode them with --one-hot.\n"
     )
     asked = ("--n-clusters", "3", "--target", "species", "--model", "flowers.gramian")
     second = real("cluster", "flowers.csv", *asked)
@@ -237,7 +237,7 @@ def test_tables_know_their_columns():
     assert table.find("2") == "2"
     with pytest.raises(ValueError, match="has no column '9'"):
         table.find("9")
-    with pytest.raises(ValueError, match="no columns of text"):
+    with pytest.raises(ValueError, match="no text columns"):
         table.entries("0", 10)
 
 

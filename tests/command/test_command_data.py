@@ -86,9 +86,9 @@ class TestData:
     def test_errors_of_standard_input(self, run, monkeypatch):
         for data, said in [
             (b"", "Standard input is empty"),
-            (b"hello\nworld\n", "format of standard input is not known.*csv, tsv"),
+            (b"hello\nworld\n", "format of standard input is not clear.*csv, tsv"),
             (b"a,b\n1,2\n3\n", "Standard input could not be read.*Expected 2 columns"),
-            (b"a,b\n1,x\n3,y\n", "standard input has columns that hold no numbers: 'b'"),
+            (b"a,b\n1,x\n3,y\n", "standard input has columns that are not numeric: 'b'"),
             (b"a,b\n1,2\n3,\n", "Standard input contains NaN.*row 1, column 'b'"),
         ]:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -191,7 +191,7 @@ class TestData:
             assert ("R²" in out) == (file == "with.npy")
         np.save("other.npy", X[:, :3])
         said = run("predict m other.npy", status=2)
-        assert_says(said, "has 3 columns; the model was fitted on 4, or 5 with those")
+        assert_says(said, "has 3 columns; the model was fitted on 4, or 5 including")
 
     def test_header_option(self, run):
         pd.DataFrame(X, columns=[1, 2, 3, 5]).to_csv("rows.csv", index=False)

@@ -119,7 +119,7 @@ def test_files_that_are_no_data_set(folder):
     np.savez(folder / "shapes.npz", first_X=X, first_y=y)
     (folder / "broken.npz").write_bytes(b"no archive")
     for name in ("shapes", "broken"):
-        with pytest.raises(ValueError, match=f"{name}.npz is no data set"):
+        with pytest.raises(ValueError, match=f"{name}.npz is not a data set"):
             datasets.load(name)
 
 

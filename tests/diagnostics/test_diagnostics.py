@@ -244,7 +244,7 @@ class TestPartitions:
 def test_bad_input_is_named(X):
     model = MEKA(RBF(1.0), 12, n_blocks=3, random_state=0)
     bad = {
-        r"kernel together with labels.* got RBF\(gamma=1.0\) without labels": (
+        r"kernel and labels.* got RBF\(gamma=1.0\) without labels": (
             lambda: block_ranks(RBF(1.0), X)
         ),
         "got MEKA.* and labels": lambda: principal_cosines(model, X, LABELS),

@@ -150,7 +150,7 @@ def test_alpha_for_another_number_of_targets():
         (KernelKMeans(0), "n_clusters of KernelKMeans must be a positive integer; got 0"),
         (KernelKMeans(2, n_init=0), "n_init of KernelKMeans must be a positive integer"),
         (KernelKMeans(2, max_iter=-1), "max_iter of KernelKMeans must be a positive integer"),
-        (KernelKMeans(2, tol=-1), "tol of KernelKMeans must be a number from 0 up"),
+        (KernelKMeans(2, tol=-1), "tol of KernelKMeans must be a number, at least 0"),
         (KernelKMeans(2, init="far"), "init of KernelKMeans must be one of 'k-means\\+\\+'"),
         (
             KernelKMeans(2, init=X[:3]),

@@ -154,7 +154,7 @@ def test_the_code_of_an_experiment_is_what_measures(monkeypatch):
         store._measuring.cache_clear()
         return found
 
-    assert changed("It is the formula's", "It equals the formula's") == before["001/ridge"]
+    assert changed("It agrees with the formula", "It is the formula's") == before["001/ridge"]
     assert changed("Kernel ridge regression", "Ridge") == before["001/ridge"]
     assert changed("np.sin(x) + noise", "np.sin(x) - noise") != before["001/ridge"]
 
@@ -288,7 +288,7 @@ def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
     assert said.count("reproduced  ") == 3 and "→ reproduction.html" in said
     assert len(list((tmp_path / "cache").rglob("*.json"))) == 3
     assert main(arguments) == 2
-    assert "--force replaces it" in capsys.readouterr().err
+    assert "use --force to replace it" in capsys.readouterr().err
     assert main([*arguments, "--force", "--quiet", "--summary", "verdicts.md"]) == 0
     assert capsys.readouterr().out == ""
     assert (tmp_path / "verdicts.md").read_text().count("| reproduced |") == 3

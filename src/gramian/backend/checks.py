@@ -1,4 +1,4 @@
-"""Checks of parameters, with one wording for all: what was expected of whom, and what came."""
+"""Check parameters, with one wording for all errors: what was expected, and what was given."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def positive(owner: Any, name: str, value: Any) -> float:
 def not_negative(owner: Any, name: str, value: Any) -> float:
     if not is_real(value) or value < 0:
         raise ValueError(
-            f"{name} of {_name(owner)} must be a number from 0 up; got {shown(value)}."
+            f"{name} of {_name(owner)} must be a number, at least 0; got {shown(value)}."
         )
     return float(value)
 

@@ -1,7 +1,7 @@
 """The four global settings: memory budget, threads, device, progress.
 
-They follow scikit-learn's ``set_config`` and ``config_context``. The values are read when a public
-call begins its work, in the calling thread; worker threads never look at them.
+They work like scikit-learn's ``set_config`` and ``config_context``. Values are read when a public
+call starts, in the calling thread; worker threads never look at them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
 
 
 class MemoryBudgetError(MemoryError):
-    """What was asked for does not fit the memory budget."""
+    """Raised if a call needs more memory than the memory budget allows."""
 
 
 @dataclass(frozen=True)
 class _Settings:
-    memory_budget: int | None = None  # bytes; None: a quarter of the memory that is free now
+    memory_budget: int | None = None  # bytes; None: a quarter of the free memory
     n_threads: int | None = None  # None: all cores that this process may use
     device: str | None = None  # None: where the data is
     progress: bool = False
 
 
 _default = _Settings()
-_free = (-1.0, 0)  # when free memory was last read, and what it was
+_free = (-1.0, 0)  # when free memory was last read, and its value
 _override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
 _UNKNOWN = -1
 _asked: ContextVar[int | None] = ContextVar("gramian_asked_budget", default=_UNKNOWN)
@@ -56,19 +56,20 @@ def set_config(**settings: Any) -> None:
     Parameters
     ----------
     memory_budget : int, str or None
-        How much memory a call may take beside its data, in bytes or as text such as ``"2GB"`` or
-        ``"500 MiB"``. None: a quarter of the memory that is free when the call begins; of a GPU's,
-        where torch uses one and that is less.
+        Memory that a call may use on top of its data, in bytes or as a string such as ``"2GB"`` or
+        ``"500 MiB"``. None means a quarter of the memory that is free when the call starts, or of
+        the GPU's memory if torch uses a GPU with less.
     n_threads : int or None
-        Threads that evaluate blocks of rows. None: all cores that this process may use.
+        Number of threads that process blocks of rows. None means all cores available to this
+        process.
     device : str or None
-        Where fits compute: ``"cuda"``, or one of several as ``"cuda:1"``, through torch. Rows of
-        NumPy, of SciPy and of files are then moved there block by block, or once where they fit,
-        and results come back as NumPy's arrays. What was fitted there stays there, and so do
-        rows that it is given later. Tensors and dask collections are computed with where they are.
-        None, or ``"cpu"``: so is all else.
+        Device that computes on host rows: ``"cuda"``, or ``"cuda:1"`` to choose one of several
+        GPUs, through torch. NumPy arrays, SciPy matrices and files are moved there block by block,
+        or once if they fit, and results are returned as NumPy arrays. A model fitted on the device
+        stays there, and new rows are moved to it. Tensors and dask collections stay where they are.
+        None or ``"cpu"`` means the CPU.
     progress : bool
-        Whether long loops show a progress bar on a terminal (needs ``rich``).
+        Whether long loops show a progress bar in a terminal (needs ``rich``).
 
     Examples
     --------
@@ -84,7 +85,7 @@ def set_config(**settings: Any) -> None:
 
 @contextmanager
 def config_context(**settings: Any) -> Iterator[None]:
-    """Settings of :func:`set_config` for the length of a ``with`` block.
+    """Change the settings of :func:`set_config` inside a ``with`` block.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def config_context(**settings: Any) -> Iterator[None]:
 
 
 def get_config() -> dict[str, Any]:
-    """The settings in force, as they were set.
+    """Return the current settings.
 
     Examples
     --------
@@ -113,20 +114,20 @@ def get_config() -> dict[str, Any]:
 
 
 def memory_budget() -> int:
-    """The bytes that a call may use now."""
+    """Return the memory, in bytes, that a call may use now."""
     budget = _current().memory_budget
     if budget is not None:
         return budget
     global _free
     now = monotonic()
-    if now - _free[0] > 0.2:  # reading it takes files, and a call may ask many times
+    if now - _free[0] > 0.2:  # it is read from files, and a call may ask many times
         _free = now, free_memory()
     return _free[1] // 4
 
 
 @contextmanager
 def one_budget() -> Iterator[None]:
-    """One memory budget for all that happens inside: what it is now, less what is held."""
+    """Freeze the budget for this block; :func:`hold` reduces it."""
     asked = _asked.set(asked_budget())
     token = _override.set(replace(_current(), memory_budget=memory_budget()))
     try:
@@ -137,21 +138,23 @@ def one_budget() -> Iterator[None]:
 
 
 def asked_budget() -> int | None:
-    """The memory budget as it was set, also inside ``one_budget``; None: it follows from what is
-    free in this process, and says nothing about others."""
+    """Return the memory budget as it was set, even inside ``one_budget``.
+
+    None means that it depends on the free memory of this process and says nothing about others.
+    """
     asked = _asked.get()
     return _current().memory_budget if asked is _UNKNOWN else asked
 
 
 def hold(size: int) -> None:
-    """So much of the budget is taken, from now on to the end of the ``one_budget`` around it."""
+    """Reduce the budget by ``size`` until the end of the enclosing ``one_budget``."""
     settings = _current()
-    assert settings.memory_budget is not None, "hold is for use inside one_budget"
+    assert settings.memory_budget is not None, "hold must be used inside one_budget"
     _override.set(replace(settings, memory_budget=max(settings.memory_budget - size, 1)))
 
 
 def check_fits(size: int, what: str, advice: str) -> None:
-    """Refuse to make what exceeds the memory budget; the advice says how to do without it."""
+    """Raise an error if ``size`` exceeds the memory budget; ``advice`` says what to do instead."""
     budget = memory_budget()
     if size > budget:
         raise MemoryBudgetError(
@@ -162,11 +165,11 @@ def check_fits(size: int, what: str, advice: str) -> None:
 
 
 def n_threads() -> int:
-    """The number of worker threads to use now."""
+    """Return the number of worker threads to use."""
     threads = _current().n_threads
     if threads is not None:
         return threads
-    # joblib's workers are told their share of the cores through OMP_NUM_THREADS.
+    # joblib tells its workers their share of the cores through OMP_NUM_THREADS.
     told = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(told)) if told.isdigit() else _cores()
 
@@ -177,7 +180,7 @@ def _cores() -> int:
 
 
 def device() -> str | None:
-    """Where rows of this machine's memory are to be computed with; None: there."""
+    """Device that computes on host rows; None means the CPU."""
     return _current().device
 
 
@@ -217,7 +220,7 @@ def _check_device(value: Any) -> str | None:
         return None
     if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
         raise ValueError(
-            f"device must be None or 'cpu', 'cuda', or one of several as 'cuda:1'; got {value!r}."
+            f"device must be None, 'cpu', 'cuda', or a GPU such as 'cuda:1'; got {value!r}."
         )
     with optional.needed("torch", f"device={value!r}"):
         import torch
@@ -249,7 +252,7 @@ _UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
 
 
 def parse_bytes(value: Any) -> int:
-    """``"1.5 GB"`` -> 1500000000; a number stays as it is."""
+    """``"1.5 GB"`` -> 1500000000; numbers are returned unchanged."""
     if is_real(value):
         return int(value)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", str(value).lower())
@@ -272,7 +275,7 @@ def format_bytes(size: float) -> str:
 
 
 def free_memory() -> int:
-    """Bytes that this process can still take: the machine's, or its container's if less."""
+    """Return the free memory of the machine or, if less, of its container."""
     free = _available_on_machine()
     limit, used = (_cgroup_number(name) for name in ("memory.max", "memory.current"))
     if limit is not None and used is not None:
@@ -281,7 +284,7 @@ def free_memory() -> int:
 
 
 def _free_on_device(otherwise: int) -> int:
-    """What torch can still take of a GPU's memory, where it uses one."""
+    """Return the free memory of the GPU, if torch uses one."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return otherwise
@@ -296,7 +299,7 @@ def _available_on_machine() -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    try:  # half of what is installed, where the system does not say what is free
+    try:  # half of the installed memory, if the system does not report free memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 4 * 1024**3

@@ -1,6 +1,6 @@
 """The linear algebra that learners share. Cut-offs are relative to the largest eigenvalue.
 
-Matrices that grow with n are reached only through products with them.
+Matrices that grow with n are only used through products.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Operator = Callable[[Array], Array]
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A matrix that should be positive definite is not."""
+    """Raised for a matrix that should be positive definite but is not."""
 
 
 def cutoff(eigenvalues: np.ndarray, size: int, dtype: object = np.float64) -> float:
-    """Below this, an eigenvalue of a matrix of this size cannot be told from 0."""
+    """Return the value below which an eigenvalue cannot be distinguished from 0."""
     largest = float(np.max(np.abs(eigenvalues), initial=0.0))
     return size * array_ops.eps(dtype) * largest
 
@@ -38,12 +38,12 @@ def conjugate_gradients(
     max_iter: int,
     watch: Callable[[Array, Array, float], bool] | None = None,
 ) -> tuple[Array, int, float]:
-    """Solve A X = B for a positive definite A; all columns of B advance together.
+    """Solve A X = B for a positive definite A, all columns of B together.
 
-    Stops when each column's residual is at most ``tol`` times that column, or when ``watch`` says
-    so: it is called after each iteration with X, the length of the step that was taken along the
-    last direction given to ``apply``, and the largest relative residual. Returns the solution, the
-    iterations taken and the largest relative residual.
+    Stops when the residual of each column is at most ``tol`` times that column, or when ``watch``
+    returns True. ``watch`` is called after each iteration with X, the step length along the last
+    direction passed to ``apply``, and the largest relative residual. Returns the solution, the
+    number of iterations and the largest relative residual.
     """
     xp = array_ops.namespace(B)
 
@@ -51,7 +51,7 @@ def conjugate_gradients(
         return xp.sum(U * W, axis=0)
 
     def ratio(a: Array, b: Array) -> Array:
-        # a column that is solved has nothing left to divide
+        # avoid 0/0 in columns that are solved
         return a / xp.where(b != 0, b, xp.ones_like(b))
 
     size = xp.sqrt(dots(B, B))
@@ -65,7 +65,7 @@ def conjugate_gradients(
             image = apply(direction)
             curvature = dots(direction, image)
             if bool(xp.any((curvature <= 0) & (rz > 0))):
-                raise NotPositiveDefiniteError("a direction of negative curvature was met")
+                raise NotPositiveDefiniteError("found a direction of negative curvature")
             length = ratio(rz, curvature)
             X = X + length * direction
             residual = residual - length * image
@@ -81,13 +81,13 @@ def conjugate_gradients(
 
 
 def orthonormal_columns(F: Array) -> tuple[Array, Array]:
-    """Q and λ with F Fᵀ = Q diag(λ) Qᵀ and orthonormal Q, which is written over F."""
+    """Return Q and λ with F Fᵀ = Q diag(λ) Qᵀ and orthonormal Q, which overwrites F."""
     xp = array_ops.namespace(F)
     gram = array_ops.to_numpy(xp.matrix_transpose(F) @ F)
     eigenvalues, vectors = np.linalg.eigh(gram)
     kept = eigenvalues > cutoff(eigenvalues, F.shape[1])
     rotation = array_ops.like(vectors[:, kept] / np.sqrt(eigenvalues[kept]), F)
-    for start in range(0, F.shape[0], 4096):  # by blocks, so that F is not doubled
+    for start in range(0, F.shape[0], 4096):  # in blocks, to avoid a copy of F
         block = F[start : min(start + 4096, F.shape[0]), :]
         F[start : start + block.shape[0], : rotation.shape[1]] = block @ rotation
     return F[:, : rotation.shape[1]], array_ops.like(eigenvalues[kept], F)
@@ -96,12 +96,12 @@ def orthonormal_columns(F: Array) -> tuple[Array, Array]:
 def top_eigenpairs(
     apply: Operator, start: Array, k: int, *, tol: float, max_passes: int
 ) -> tuple[np.ndarray, Array, bool, int]:
-    """The k largest eigenvalues of a symmetric operator and their vectors, by block Krylov.
+    """Find the k largest eigenvalues of a symmetric operator and their vectors, by block Krylov.
 
     Each pass applies the operator to one block of vectors; Rayleigh-Ritz over all blocks so far
-    gives the pairs. Stops when each residual ||A v - λ v|| is at most ``tol`` times the largest
-    eigenvalue. ``start`` is a block of at least k random vectors. The last two values tell whether
-    the tolerance was met, and in how many passes.
+    gives the eigenpairs. Stops when each residual ||A v - λ v|| is at most ``tol`` times the
+    largest eigenvalue. ``start`` is a block of at least k random vectors. The last two values
+    returned are whether the tolerance was met, and the number of passes.
     """
     xp = array_ops.namespace(start)
     block = xp.linalg.qr(start)[0]
@@ -121,7 +121,7 @@ def top_eigenpairs(
             full = basis.shape[1] + block.shape[1] > basis.shape[0]
             if met or full or passes == max_passes:
                 return values, vectors, met or full, passes
-            # The next block of the Krylov space, made orthogonal to all before it, twice.
+            # The next Krylov block, orthogonalised twice against all previous ones.
             block = images[:, -block.shape[1] :]
             for _ in range(2):
                 block = block - basis @ (xp.matrix_transpose(basis) @ block)
@@ -132,7 +132,7 @@ def top_eigenpairs(
 
 
 def psd_root(S: np.ndarray) -> np.ndarray:
-    """B with B Bᵀ = S for a positive semi-definite matrix."""
+    """Return B with B Bᵀ = S for a positive semi-definite matrix."""
     values, vectors = np.linalg.eigh(S)
     if values[0] < -max(1e3 * cutoff(values, len(S)), 1e-6 * values[-1]):
         raise NotPositiveDefiniteError(
@@ -144,11 +144,11 @@ def psd_root(S: np.ndarray) -> np.ndarray:
 def spectrum(
     inner: np.ndarray, core: np.ndarray | None, count: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues λ of Z S Zᵀ, falling, and P with Z P = V |λ|^½ for its eigenvectors V.
+    """Return the eigenvalues λ of Z S Zᵀ, descending, and P with Z P = V |λ|^½ (V: eigenvectors).
 
-    From ZᵀZ = RᵀR and S alone: those of Z S Zᵀ that are not 0 are those of R S Rᵀ. Without a core
-    P is orthogonal. Where S is indefinite, some eigenvalues are negative. With ``count``, only so
-    many, the largest.
+    It needs only ZᵀZ = RᵀR and S: the non-zero eigenvalues of Z S Zᵀ are those of R S Rᵀ. Without a
+    core, P is orthogonal. If S is indefinite, some eigenvalues are negative. ``count`` limits the
+    result to the largest.
     """
     if core is None:
         values, vectors = _largest(inner, count)
@@ -163,9 +163,9 @@ def spectrum(
 
 
 def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues of a symmetric matrix, falling, and their vectors."""
+    """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors."""
     n = len(A)
-    if count is None or 2 * count > n:  # beyond, all of them take hardly longer
+    if count is None or 2 * count > n:  # beyond this, computing all takes hardly longer
         values, vectors = np.linalg.eigh(A)
     else:
         values, vectors = scipy.linalg.eigh(
@@ -175,9 +175,9 @@ def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
-    """A lower triangle L and the numbers p of some rows, W[p, p] = L Lᵀ; others add at most tol.
+    """Return a lower triangle L and row numbers p with W[p, p] = L Lᵀ.
 
-    What is left of the diagonal of W beside these rows is nowhere above tol.
+    The residual diagonal of the other rows is at most ``tol``.
     """
     if array_ops.is_on_gpu(W):
         return _on_gpu().pivoted_cholesky(W, tol)
@@ -186,14 +186,14 @@ def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
 
 
 def inverse_triangle(lower: Array) -> Array:
-    """The inverse of a lower triangle."""
+    """Return the inverse of a lower triangle."""
     if array_ops.is_on_gpu(lower):
         return _on_gpu().inverse_triangle(lower)
     return scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
 
 
 def inverse_inner(P: Array) -> Array:
-    """(PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
+    """Return (PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
     if array_ops.is_on_gpu(P):
         return _on_gpu().inverse_inner(P)
     r = P.shape[1]
@@ -210,11 +210,11 @@ def _on_gpu() -> Any:
 
 
 def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """The function B ↦ X with (A + shift_j I) x_j = b_j for each column, A positive semi-definite.
+    """Return a function B ↦ X with (A + shift_j I) x_j = b_j per column, for a PSD matrix A.
 
-    By Cholesky for few different shifts. One eigendecomposition, which costs as much as some thirty
-    of them, serves many shifts, and an A that rounding has made indefinite: negative eigenvalues
-    are taken as 0. B and X are NumPy's; A may be on a GPU.
+    It uses Cholesky for a few distinct shifts. For many shifts, or an A that rounding has made
+    indefinite, it uses one eigendecomposition, which costs as much as about thirty Cholesky
+    factorisations; negative eigenvalues count as 0. B and X are NumPy arrays; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
     if len(different) <= 8 and array_ops.is_on_gpu(A):
@@ -250,20 +250,20 @@ def _cholesky(A: np.ndarray, shift: float) -> tuple[np.ndarray, bool]:
 
 
 def is_psd(S: np.ndarray) -> bool:
-    """Whether a symmetric matrix is positive semi-definite, but for rounding."""
+    """Whether a symmetric matrix is positive semi-definite, up to rounding."""
     shifted = S + len(S) * np.finfo(float).eps * np.trace(S) * np.eye(len(S))
     return scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] == 0
 
 
 def nearest_psd(S: np.ndarray, inner: list[np.ndarray], *, shift: bool = False) -> np.ndarray:
-    """S' such that Z S' Zᵀ is the positive semi-definite matrix nearest to Z S Zᵀ, from ZᵀZ.
+    """Return S' such that Z S' Zᵀ is the nearest positive semi-definite matrix to Z S Zᵀ.
 
-    With Z = Q R, the negative eigenvalues of R S Rᵀ are set to 0, or all eigenvalues raised until
-    the least is 0. ZᵀZ is given by the blocks on its diagonal.
+    With Z = Q R, the negative eigenvalues of R S Rᵀ are set to 0, or all eigenvalues are shifted so
+    that the smallest is 0. ``ZᵀZ`` is passed as its diagonal blocks.
     """
     roots, inverses = zip(*map(root_and_inverse, inner), strict=True)
     if any((np.diagonal(r @ i) < 0.5).any() for r, i in zip(roots, inverses, strict=True)):
-        # Directions in which no row has features: S has no say there.
+        # Directions in which no row has features: S has no effect there.
         spans = [i @ r for r, i in zip(roots, inverses, strict=True)]
         S = times_blocks(spans, times_blocks(spans, S).T)
     T = times_blocks(roots, times_blocks(roots, S).T)
@@ -271,14 +271,14 @@ def nearest_psd(S: np.ndarray, inner: list[np.ndarray], *, shift: bool = False) 
         least = scipy.linalg.eigh(T, eigvals_only=True, subset_by_index=[0, 0])[0]
         raised = [max(-least, 0.0) * (inverse @ inverse.T) for inverse in inverses]
         return S + scipy.linalg.block_diag(*raised)
-    # Only eigenvectors of negative eigenvalues are asked for: there are few.
+    # Compute only the eigenvectors of negative eigenvalues: there are few.
     values, vectors = scipy.linalg.eigh(T, subset_by_value=[-np.inf, 0.0], overwrite_a=True)
     lacking = times_blocks(inverses, vectors * np.sqrt(-values))
     return S + lacking @ lacking.T
 
 
 def root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """R with RᵀR = G, and its pseudo-inverse."""
+    """Return R with RᵀR = G, and its pseudo-inverse."""
     values, vectors = np.linalg.eigh(G)
     kept = values > cutoff(values, len(values))
     root = np.sqrt(np.where(kept, values, 0.0))
@@ -287,7 +287,7 @@ def root_and_inverse(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
-    """The block-diagonal matrix of these blocks, times M."""
+    """Multiply the block-diagonal matrix of these blocks with M."""
     out, start = np.empty_like(M), 0
     for block in blocks:
         out[start : start + len(block)] = block @ M[start : start + len(block)]

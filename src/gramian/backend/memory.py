@@ -1,4 +1,4 @@
-"""What a fit takes in memory: named amounts, and the step at which they are most."""
+"""The memory of a fit: named amounts, and the step that needs the most."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from gramian.backend import config
 
 __all__ = ["MemoryEstimate"]
 
-# Samples of rows and other small arrays take a few megabytes whatever the budget: no fit that
-# stays below this is refused.
+# Samples of rows and other small arrays take a few megabytes whatever the budget, so a fit below
+# this is never refused.
 LEAST_BUDGET = 16 * 1024**2
 
-Amounts = Mapping[str, int]  # bytes by the name of what takes them
+Amounts = Mapping[str, int]  # bytes by purpose
 
 
 class MemoryEstimate(int):
-    """A number of bytes that knows what they are for.
+    """A number of bytes, with a breakdown of what they are for.
 
     Attributes
     ----------
     parts : dict of str to int
-        The bytes of each thing that is in memory when most is, the largest first.
+        The bytes of each item in memory at the peak, largest first.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class MemoryEstimate(int):
 
     @classmethod
     def peak(cls, steps: Iterable[Amounts]) -> MemoryEstimate:
-        """Of the step that takes most."""
+        """Return the estimate of the step that needs the most."""
         return max((cls(step) for step in steps), default=cls({}))
 
     def __str__(self) -> str:
@@ -58,11 +58,11 @@ class MemoryEstimate(int):
         return MemoryEstimate, (self.parts,)
 
     def fits(self) -> bool:
-        """Whether a fit that takes this is allowed."""
+        """Whether a fit that needs this much is allowed."""
         return self <= max(config.memory_budget(), LEAST_BUDGET)
 
     def check(self, what: str, advice: str) -> None:
-        """Refuse what would exceed the memory budget."""
+        """Raise an error if this exceeds the memory budget."""
         if not self.fits():
             raise config.MemoryBudgetError(
                 f"The memory budget of {config.format_bytes(config.memory_budget())} does "

@@ -1,7 +1,7 @@
-"""Loops for which NumPy has no fast form, compiled by numba where that is installed.
+"""Loops that NumPy cannot run fast, compiled by numba if it is installed.
 
-Nothing is compiled on import. A loop is compiled at its first use on enough work and then kept in
-numba's cache on disk. Each has a twin without numba, which is used elsewhere.
+Nothing is compiled on import. A loop is compiled when it is first used on enough data, and then
+kept in numba's cache on disk. Each has an equivalent that does not need numba.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gramian.backend.array_ops import Array
 
 Loop = Callable[..., None]
 
-# Tiles of fewer terms are left to the twin: small data should not wait for numba to be imported.
+# Smaller tiles do not use numba: small data should not wait for its import.
 LEAST_TERMS = 1 << 18
 CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
 
@@ -26,9 +26,9 @@ _compiling = threading.Lock()
 
 
 def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
-    """``loop(x, columns, scale, out)`` for scaled L1 distances, or None where the twin serves.
+    """Return ``loop(x, columns, scale, out)`` for scaled L1 distances, or None without numba.
 
-    ``columns`` are the points transposed, contiguous. All are of the dtype of ``out``.
+    ``columns`` are the points, transposed and contiguous. All arrays have the dtype of ``out``.
     """
     plain = all(isinstance(a, np.ndarray) for a in (x, points, out))
     if not plain or x.shape[0] * points.size < LEAST_TERMS or not is_available():
@@ -53,10 +53,9 @@ def _compile(loop: Loop) -> Loop:
 
 
 def _scaled_cityblock(x: Any, columns: Any, scale: Any, out: Any) -> None:
-    """Two rows against a chunk of points, four columns of the data at a time.
+    """Compare two rows with a chunk of points, four features at a time.
 
-    The inner loops run along the points, so that they become vector instructions without any sum
-    being taken in another order.
+    The inner loops run along the points, so they vectorise without changing the order of sums.
     """
     n, d = x.shape
     m = columns.shape[1]
@@ -64,7 +63,7 @@ def _scaled_cityblock(x: Any, columns: Any, scale: Any, out: Any) -> None:
     for start in range(0, m, CHUNK):
         size = min(CHUNK, m - start)
         for i in range(0, n, 2):
-            k = min(i + 1, n - 1)  # the last of an odd number of rows is its own partner
+            k = min(i + 1, n - 1)  # with an odd number of rows, the last is paired with itself
             first[:], second[:] = 0, 0
             for c in range(0, d - 3, 4):
                 a0, a1, a2, a3 = x[i, c], x[i, c + 1], x[i, c + 2], x[i, c + 3]

@@ -1,4 +1,4 @@
-"""Packages that gramian works without: where one is needed and missing, a sentence that says so."""
+"""Optional packages: if one is missing, the error names it and the command to install it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-# What pip is to install for each: an extra of gramian's, where it belongs to one.
+# What to install for each package: an extra of gramian, if there is one.
 INSTALLED_BY = {
     "dask": "gramian[dask]",
     "distributed": "gramian[dask]",
@@ -20,7 +20,7 @@ INSTALLED_BY = {
 
 @contextmanager
 def needed(package: str, purpose: str) -> Iterator[None]:
-    """Imports of an optional package: an ImportError names it, and the command that installs it.
+    """Wrap imports of an optional package; an ImportError names the command to install it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def needed(package: str, purpose: str) -> Iterator[None]:
 
 
 def is_importable(module: str) -> bool:
-    """Whether a module can be used, by which something is faster or nicer; this imports it."""
+    """Whether an optional module can be imported; this imports it."""
     try:
         import_module(module)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Progress bars for long loops, drawn by rich when the setting ``progress`` is on."""
+"""Progress bars for long loops, drawn by rich if the setting ``progress`` is on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _display: ContextVar[Any] = ContextVar("gramian_progress_display", default=None)
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
-    """A bar of ``total`` steps; gives a function that moves it on, by one step if not told else.
+    """Show a bar with ``total`` steps; yield a function that advances it, by default one step.
 
-    Loops inside loops share one display, each with a line of its own while it runs.
+    Nested loops share one display, with one line each.
     """
     if total <= 1 or not config.progress_wanted():
         yield lambda steps=1: None

@@ -1,4 +1,4 @@
-"""Blocks in threads: results in order, and BLAS held to one thread for each."""
+"""Run blocks in threads, with results in order and BLAS limited to one thread each."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def in_order(
     count: int | None = None,
     waiting: int | None = None,
 ) -> Iterator[Any]:
-    """Results of ``function`` over the items on worker threads, in the order of the items.
+    """Map ``function`` over items on worker threads; yield results in the order of the items.
 
-    The items are drawn in the calling thread, at most ``waiting`` ahead of the results: by default
-    2 * workers + 1. What has no length needs their ``count``.
+    Items are drawn in the calling thread, at most ``waiting`` ahead of the results (by default
+    2 * workers + 1). An iterable without a length needs ``count``.
     """
     count = len(items) if isinstance(items, Sized) else count
     assert count is not None
@@ -43,9 +43,9 @@ def in_order(
             pending: deque[Any] = deque()
             try:
                 for item in items:
-                    # In the caller's context, so that its settings hold in the workers too.
+                    # Use the caller's context, so that its settings apply in the workers too.
                     pending.append(pool.submit(copy_context().run, function, item))
-                    if len(pending) >= waiting:  # what has not been taken up stays bounded
+                    if len(pending) >= waiting:  # bound the results that wait
                         yield pending.popleft().result()
                         step()
                 while pending:
@@ -59,7 +59,7 @@ def in_order(
 def side_by_side(
     function: Callable[[Any], Any], items: Sequence[Any], label: str, *, serial: bool = False
 ) -> list[Any]:
-    """Results of ``function`` over items that are walks of their own, each held to one thread."""
+    """Map ``function`` over items that are walks themselves, each limited to one thread."""
     if serial or len(items) == 1:
         return [function(item) for item in items]
     workers = config.n_threads()
@@ -79,10 +79,10 @@ _blas_limit: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread per caller while any thread of the process is inside.
+    """Limit BLAS to one thread per caller while any thread of the process is inside.
 
-    The limit belongs to the whole process, so the first to come sets it and the last to leave lifts
-    it; nested or simultaneous fits would otherwise restore each other's limit.
+    The limit applies to the whole process, so the first to enter sets it and the last to leave
+    lifts it. Otherwise nested or simultaneous fits would restore each other's limit.
     """
     global _blas_users, _blas_limit
     with _blas_lock:
@@ -101,10 +101,10 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _take_control() -> None:
-    """Let this thread change the limit of OpenBLAS, whichever did so before.
+    """Let this thread change OpenBLAS's limit, even if another thread set it first.
 
-    threadpoolctl, from version 3.8 on, leaves that to the first thread that did, and lets others do
-    nothing; here the first to come and the last to leave may be any.
+    Since version 3.8, threadpoolctl lets only the first thread change the limit. Here the first to
+    enter and the last to leave can be any thread.
     """
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
@@ -112,9 +112,9 @@ def _take_control() -> None:
 
 
 def few_blas_threads(size: int) -> AbstractContextManager[None]:
-    """One thread for the factorisation of a matrix of this size, unless it is large.
+    """Use one thread to factorise a matrix of this size, unless it is large.
 
-    What threads save on a small one is less than what they cost when a core is busy otherwise.
+    For a small matrix, threads save less than they cost when a core is busy.
     """
     return one_blas_thread() if size <= 2000 else nullcontext()
 
@@ -124,6 +124,6 @@ _controller: ThreadpoolController | None = None
 
 def _blas_controller() -> ThreadpoolController:
     global _controller
-    if _controller is None:  # looking up the loaded libraries takes milliseconds: once is enough
+    if _controller is None:  # finding the loaded libraries takes milliseconds: do it once
         _controller = ThreadpoolController()
     return _controller

@@ -1,4 +1,4 @@
-"""What ``_linalg`` does by LAPACK, by torch on a GPU: for matrices as large as the landmarks."""
+"""GPU versions, in torch, of the functions in ``linalg`` for matrices the size of the landmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PANEL = 256  # columns of a pivoted factor between two updates of the whole matr
 
 
 def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
-    """As :func:`gramian.backend.linalg.pivoted_cholesky`; pivots are searched only if needed."""
+    """Like :func:`gramian.backend.linalg.pivoted_cholesky`; it pivots only if needed."""
     lower, failed = torch.linalg.cholesky_ex(W)
     if not bool(failed) and float(lower.diagonal().min()) ** 2 > tol:
         return lower, np.arange(len(W))
@@ -21,7 +21,7 @@ def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
 
 
 def searched_pivots(W: Array, tol: float) -> tuple[Array, np.ndarray]:
-    """The factor with the largest pivot that is left in each step, by panels of columns."""
+    """Factorise with the largest remaining pivot in each step, in panels of columns."""
     n = len(W)
     W, columns = W.clone(), torch.empty_like(W)
     chosen: list[int] = []
@@ -46,7 +46,7 @@ def searched_pivots(W: Array, tol: float) -> tuple[Array, np.ndarray]:
 
 
 def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
-    """As :func:`gramian.backend.linalg.shifted_solver`, by Cholesky; None where A is indefinite."""
+    """Like :func:`gramian.backend.linalg.shifted_solver`, by Cholesky; None if A is indefinite."""
     different, which = np.unique(shifts, return_inverse=True)
     factors = []
     for shift in different:
@@ -74,7 +74,7 @@ def inverse_triangle(lower: Array) -> Array:
 
 
 def inverse_inner(P: Array) -> Array:
-    """(PᵀP)⁻¹ of a matrix with independent columns."""
+    """Return (PᵀP)⁻¹ of a matrix with independent columns."""
     triangle = torch.linalg.qr(P, mode="r").R
     inverse = torch.linalg.solve_triangular(
         triangle, torch.eye(len(triangle), dtype=P.dtype, device=P.device), upper=True

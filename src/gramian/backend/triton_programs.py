@@ -1,13 +1,13 @@
 """Products with kernel matrices on a GPU, without the matrix: Triton's twin of ``kernels.tiles``.
 
-A program holds a tile of rows and walks over tiles of points: one product on the tensor cores gives
-inner products, norms and profile are applied in registers, a second product adds what the tile
-contributes. Kernel values never reach the device's memory.
+A program holds a tile of rows and loops over tiles of points. One product on the tensor cores gives
+inner products, norms and profile are applied in registers, and a second product accumulates the
+result. Kernel values never reach the device's memory.
 
-Products are as exact as float32 (three TF32 products for each), or in TF32 where torch is told so
-by ``torch.set_float32_matmul_precision("high")``. Kernel values times a V of float64 are multiplied
-and added up in float64, for which a GPU has tensor cores too. All that float32 cannot serve, and
-rows of very many columns, are left to the tiles.
+Products are as accurate as float32 (three TF32 products each), or TF32 after
+``torch.set_float32_matmul_precision("high")``. If V is float64, kernel values are multiplied and
+summed in float64, for which GPUs also have tensor cores. Rows that need more precision than
+float32, or that have very many columns, are left to the tiles.
 
 There is one program for each profile. A kernel brings its profile as lines of Triton
 (:class:`gramian.kernels.gpu_form.GpuForm`), so this module knows no kernel by name.
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FusedKernel", "lloyd_pass"]
 
-WIDEST = 512  # columns of rows up to which nothing is gained by storing kernel values
-MOST_TARGETS = 256  # columns of V: beyond, tiles are computed too many times
+WIDEST = 512  # with more features, storing kernel values is faster
+MOST_TARGETS = 256  # columns of V; with more, tiles are recomputed too often
 MOST_CENTRES = 64
 LLOYD: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages": 4}
 LLOYD_PROGRAMS = 1056  # eight for each of the multiprocessors of an H200
@@ -53,7 +53,7 @@ def _product(
     PAIRING: tl.constexpr, FALLS: tl.constexpr, PRECISION: tl.constexpr, WHOLE: tl.constexpr,
     ROWS: tl.constexpr, POINTS: tl.constexpr, COLUMNS: tl.constexpr, TARGETS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows of K(X, Y) V, from the points of one span."""
+    """Compute some rows of K(X, Y) V, from the points of one span."""
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     targets = tl.program_id(1) * TARGETS + tl.arange(0, TARGETS)
     columns = tl.arange(0, COLUMNS)
@@ -142,7 +142,7 @@ class FusedKernel:
     form : GpuForm
     points : tensor of shape (m, d), float32
     tolerance : float
-        How far squared distances may be off, as in the tiles.
+        Allowed error of squared distances, as for the tiles.
     """
 
     def __init__(self, form: GpuForm, points: Array, tolerance: float) -> None:
@@ -155,21 +155,21 @@ class FusedKernel:
         self._points = self._prepared(points)
 
     def times(self, x: Array, V: Array) -> Array | None:
-        """K(x, points) V in V's dtype; None where float32 is off by more than the tolerance."""
+        """Return K(x, points) V in V's dtype; None if float32 is not accurate enough."""
         rows = self._prepared(x)
         if self._rounds_too_much(rows):
             return None
         return self._run(rows, self._points, V)
 
     def transposed_times(self, x: Array, U: Array) -> Array | None:
-        """K(x, points)ᵀ U in float64, or None as above."""
+        """Return K(x, points)ᵀ U in float64; None if float32 is not accurate enough."""
         rows = self._prepared(x)
         if self._rounds_too_much(rows):
             return None
         return self._run(self._points, rows, U, split=True)
 
     def _prepared(self, x: Array) -> tuple[Array, Array, int]:
-        """Rows moved to the centre of the points, or laid out by columns; their norms, scaled."""
+        """Return the rows, shifted to the centre of the points or transposed, and their norms."""
         x = x.float()
         if self._centre is not None:
             x = x - self._centre.float()
@@ -207,12 +207,12 @@ class FusedKernel:
 
 
 def _precision() -> str:
-    """Three products for each one where torch multiplies in full float32, else one."""
+    """Use three TF32 products for full float32 precision, else one."""
     return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 def _tile(d: int, t: int, by_columns: bool, double: bool) -> dict[str, Any]:
-    """The sizes of tiles, as measured on an H200; a tile of narrow rows is held whole."""
+    """Return tile sizes, tuned on an H200; tiles of narrow rows are held whole."""
     targets = max(16, min(triton.next_power_of_2(t), 32 if double else 128))
     columns = max(16, min(triton.next_power_of_2(d), 64))
     tile = {"COLUMNS": columns, "TARGETS": targets, "WHOLE": not by_columns and d <= 64}
@@ -233,11 +233,11 @@ def _lloyd(
     Z, C, C_rest, offset, weights, labels, sums, masses, counts, n, r, k, stretch, scale,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
 ):  # fmt: skip
-    """A stretch of rows to their nearest centres, tile by tile.
+    """Assign a range of rows to their nearest centres, tile by tile.
 
-    Of a tile in which rows moved, these are read again, which are in cache still, and what the sums
-    gain by them is added to the program's own: in float64, and in the same order every time. Rows
-    in half precision are multiplied with both halves of C, and a tile's are added in float32.
+    If rows of a tile moved, they are read again, still in cache, and the change of the sums is
+    added to the program's own sums: in float64, and in the same order every time. Rows in half
+    precision are multiplied with both halves of C, and summed within a tile in float32.
     """
     program = tl.program_id(0).to(tl.int64)
     first = program * stretch
@@ -303,12 +303,12 @@ def _lloyd(
 def lloyd_pass(
     z: Array, C: Array, offset: Array, weights: Array, labels: Array
 ) -> tuple[Array, Array, Array]:
-    """Each row to the column of zᵀC + offset that is least: ``labels`` are brought up to date.
+    """Assign each row to the smallest column of zᵀC + offset, updating ``labels`` in place.
 
-    Returns what the sums of the rows of each label gained by this, of shape (k, columns), the sum
-    of weights for each label, and how many rows changed theirs; all on the device. A label of -1 is
-    that of no sum. One pass over z, in float32 or half precision, that stores nothing of the rows'
-    number.
+    Returns the change in the sum of rows of each label, of shape (k, columns), the sum of weights
+    per label, and the number of rows that changed label; all on the device. A label of -1 belongs
+    to no sum. It takes one pass over z, in float32 or half precision, and stores nothing whose size
+    depends on the number of rows.
     """
     (n, r), k = z.shape, C.shape[1]
     most = max(LLOYD_BYTES // (8 * k * max(r, 1)), 1)

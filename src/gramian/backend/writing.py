@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, BinaryIO
 
 @contextmanager
 def whole_file(path: Any) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` when all went well.
+    """Open a temporary file that replaces ``path`` on success.
 
-    Until then it has another name in the same folder; an error or an interrupt removes it, and
-    leaves what was at ``path`` before.
+    Until then it has another name in the same folder. An error or interrupt removes it and leaves
+    ``path`` unchanged.
     """
-    target = Path(os.path.realpath(path))  # what a link leads to is replaced, not the link
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     if target.exists() and not target.is_file():
-        raise OSError(f"{str(path)!r} is no regular file, and cannot be replaced by one.")
+        raise OSError(f"{str(path)!r} is not a regular file and cannot be replaced.")
     beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with open(beside, "xb") as file:
@@ -37,7 +37,7 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a crash of the machine, where the system can."""
+    """Make the new name survive a crash, if the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

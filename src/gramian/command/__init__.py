@@ -39,7 +39,7 @@ IN_THE_COMMAND = {
     "gramian.set_config(memory_budget=...)": "--memory",
     "Set n_threads=1": "Set --threads 1",
     "device=": "--device ",
-    "device must be None or 'cpu'": "--device must be 'cpu'",
+    "device must be None, 'cpu'": "--device must be 'cpu'",
 }
 
 

@@ -44,7 +44,7 @@ def add_data(parser: Parser) -> None:
         "data",
         metavar="DATA",
         help="a CSV, TSV, Parquet, Arrow, NPY, NPZ or svmlight file, a folder of parts, - for "
-        "standard input, or a named data set (see gramian datasets; NAME:test is its test part)",
+        "standard input, or a named data set (see gramian datasets; NAME:test is its test set)",
     )
     group = parser.add_argument_group("data")
     group.add_argument(

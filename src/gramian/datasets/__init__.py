@@ -1,8 +1,8 @@
 """Public data sets by name, for examples, benchmarks and tests.
 
-A set is read from ``<name>.npz`` in the folder that the environment variable ``GRAMIAN_DATA``
-names. Where that is not set, or has no such file, scikit-learn's copy is taken: some sets ship with
-it, others it downloads.
+A data set is read from ``<name>.npz`` in the folder named by the environment variable
+``GRAMIAN_DATA``. If that is not set or has no such file, scikit-learn's copy is used: some data
+sets ship with it, others are downloaded.
 """
 
 from gramian.datasets.named import (

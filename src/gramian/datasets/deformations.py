@@ -1,8 +1,8 @@
-"""As many images as one asks for, by small deformations of given ones.
+"""Generate any number of images by small deformations of given ones.
 
-Each is a given image seen through a smooth random displacement (Simard, Steinkraus and Platt, 2003)
-that is also turned and moved a little. Displacements are mixed from a bank of smooth fields made
-once, as in infinite MNIST (Loosli, Canu and Bottou, 2007), so that an image costs microseconds.
+Each result is a given image after a smooth random displacement (Simard, Steinkraus and Platt, 2003)
+and a small rotation and shift. Displacements are mixed from a fixed bank of smooth fields, as in
+infinite MNIST (Loosli, Canu and Bottou, 2007), so an image costs microseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gramian.estimators.base import generator
 __all__ = ["deformed", "write_deformed"]
 
 FIELDS = 256  # in the bank; two of them are mixed for each image
-BLOCK = 512  # images that share a random generator, whatever is asked for
+BLOCK = 512  # images that share a random generator, whatever n is
 
 
 def deformed(
@@ -38,29 +38,29 @@ def deformed(
     shift: float = 0.02,
     random_state: Any = 0,
 ) -> np.ndarray:
-    """n deformed copies of images, as rows: the k-th is one of ``images[k % len(images)]``.
+    """Return n deformed images as rows; the k-th is made from ``images[k % len(images)]``.
 
     Parameters
     ----------
     images : array of shape (N, height, width), or rows of shape (N, height * width)
-        Of any real number type, which the result has too. Beyond their edges images are 0.
+        Of any real dtype; the result has the same. Beyond their edges, images are 0.
     n : int
-        How many to make. The labels that go with them are ``y[np.arange(n) % len(y)]``.
+        Number of images. Their labels are ``y[np.arange(n) % len(y)]``.
     shape : tuple of int, optional
-        Height and width, where images are given as rows.
+        Height and width, if images are passed as rows.
     displacement : float, default=0.02
-        How far pixels are moved in each direction, as a root mean square, in parts of the image's
-        shorter side. 0.05 makes digits that are much harder to tell apart.
+        Root mean square displacement of pixels in each direction, as a fraction of the shorter
+        side. With 0.05, digits become much harder to tell apart.
     smoothness : float, default=0.14
-        Pixels nearer than about this, in the same unit, move together: the standard deviation of
-        the Gaussian filter.
+        Standard deviation of the Gaussian filter, in the same unit: pixels closer than about this
+        move together.
     rotation : float, default=5.0
-        An image is turned by at most this many degrees.
+        Largest rotation, in degrees.
     shift : float, default=0.02
-        An image is moved by at most this, in each direction, in parts of the shorter side.
+        Largest shift in each direction, as a fraction of the shorter side.
     random_state : int, Generator or None, default=0
-        The same seed gives the same images, whatever the number of threads; of a larger n the first
-        are those of a smaller one.
+        The same seed gives the same images, whatever the number of threads. A larger n only appends
+        images.
 
     Returns
     -------
@@ -86,22 +86,22 @@ def deformed(
 
 
 def write_deformed(path: Any, images: Any, n: int, **options: Any) -> Path:
-    """Write what :func:`deformed` gives to an NPY file, block by block; never all is in memory.
+    """Write the images of :func:`deformed` to an NPY file, block by block.
 
-    The file is there only when it is complete: until then it has another name beside it, and is
-    removed when anything fails.
+    The images are never all in memory. The file appears only when it is complete; a failure leaves
+    no partial file.
 
     Parameters
     ----------
     path : path or str
-        Ends in ``.npy``. A file that is there already is replaced.
+        Must end in ``.npy``. An existing file is replaced.
     images, n, **options
-        As for :func:`deformed`.
+        As in :func:`deformed`.
 
     Returns
     -------
     Path
-        The file's path, which learners take as rows.
+        The path of the file, which learners accept as rows.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def write_deformed(path: Any, images: Any, n: int, **options: Any) -> Path:
 
 
 class _Maker(NamedTuple):
-    """What makes a block of images: those given, the bank of fields, the limits, the seed."""
+    """All that determines the images: the originals, the bank of fields, the limits, the seed."""
 
     images: np.ndarray  # of shape (N, height, width)
     fields: np.ndarray  # of shape (FIELDS, 2, height * width), in pixels
@@ -195,16 +195,16 @@ def _checked_images(images: Any, shape: tuple[int, int] | None) -> np.ndarray:
 
 
 def _blocks(maker: _Maker, n: int) -> Iterator[np.ndarray]:
-    """The rows of n images, block by block, in their order."""
+    """Yield the rows of n images, block by block, in order."""
     spans = [(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
     return in_order(partial(_block, maker), spans, config.n_threads(), "deformed images")
 
 
 def _block(maker: _Maker, span: tuple[int, int]) -> np.ndarray:
-    """Images with the numbers of a span that begins at a multiple of BLOCK."""
+    """Make the images of a span that starts at a multiple of BLOCK."""
     start, stop = span
     rng = np.random.default_rng([maker.seed, start // BLOCK])
-    # For all of the block, so that its images do not depend on how many are asked for.
+    # Draw for the whole block, so that its images do not depend on n.
     pairs = rng.integers(FIELDS, size=(BLOCK, 2))
     mix = rng.uniform(0, 2 * np.pi, BLOCK)
     angle = rng.uniform(-maker.angle, maker.angle, BLOCK)
@@ -212,8 +212,8 @@ def _block(maker: _Maker, span: tuple[int, int]) -> np.ndarray:
     size = stop - start
     pairs, mix, angle, shift = pairs[:size], mix[:size], angle[:size], shift[:, :size]
 
-    # Where each pixel comes from: turned about the middle, moved, and displaced. A mix of two
-    # fields by cosine and sine moves pixels as far as either does.
+    # The source of each pixel: rotated about the middle, shifted and displaced. Mixing two fields
+    # by cosine and sine keeps the size of the displacement.
     cos, sin = (f(angle).astype(np.float32)[:, None] for f in (np.cos, np.sin))
     near, far = (f(mix).astype(np.float32)[:, None, None] for f in (np.cos, np.sin))
     source = near * maker.fields[pairs[:, 0]]
@@ -236,7 +236,7 @@ def _pixels(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _at(images: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Values of each image at places between its pixels, by bilinear interpolation."""
+    """Interpolate each image bilinearly between its pixels."""
     n, height, width = images.shape
     kind = np.float32 if images.dtype.itemsize < 4 or images.dtype == np.float32 else np.float64
     framed = np.pad(images.astype(kind), ((0, 0), (1, 2), (1, 2)))  # 0 beyond the edges

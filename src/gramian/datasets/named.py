@@ -1,8 +1,8 @@
 """Public data sets by name, for examples, benchmarks and tests.
 
-A set is read from ``<name>.npz`` in the folder that the environment variable ``GRAMIAN_DATA``
-names. Where that is not set, or has no such file, scikit-learn's copy is taken: some sets ship with
-it, others it downloads.
+A data set is read from ``<name>.npz`` in the folder named by the environment variable
+``GRAMIAN_DATA``. If that is not set or has no such file, scikit-learn's copy is used: some data
+sets ship with it, others are downloaded.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ FOLDER = "GRAMIAN_DATA"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Rows and targets, with the test part where the set has an official one.
+    """Rows and targets, with a test set if there is an official one.
 
     Attributes
     ----------
     X : array of shape (n, d)
-        The rows in the number type they are stored in, often uint8 or int16.
+        The rows, in their stored dtype, often uint8 or int16.
     y : array of shape (n,)
         Classes or values.
     X_test, y_test : array or None
-        The official test part. X and y are then the training part.
+        The official test set. X and y are then the training set.
 
     Examples
     --------
@@ -57,19 +57,19 @@ class Dataset:
 
 
 def load(name: str) -> Dataset:
-    """A data set by its name.
+    """Load a data set by name.
 
     Parameters
     ----------
     name : str
-        One of :func:`names`. ``<name>.npz`` in the folder ``GRAMIAN_DATA`` comes first; it holds
-        the arrays X and y, or X_train and y_train, and may hold X_test and y_test.
+        One of :func:`names`. ``<name>.npz`` in the folder ``GRAMIAN_DATA`` comes first; it must
+        contain the arrays X and y, or X_train and y_train, and may contain X_test and y_test.
 
     Returns
     -------
     Dataset
-        Rows are neither scaled nor shuffled. Of the sets that are downloaded only mnist comes with
-        its test part: OpenML holds pendigits and satimage undivided.
+        Rows are neither scaled nor shuffled. Of the downloaded data sets, only mnist has a test
+        set: OpenML does not split pendigits and satimage.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def load(name: str) -> Dataset:
 
 
 def names() -> list[str]:
-    """The names that :func:`load` knows, and those of the files in the folder ``GRAMIAN_DATA``.
+    """Return the names that :func:`load` accepts, including files in ``GRAMIAN_DATA``.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def names() -> list[str]:
 
 
 class Listed(NamedTuple):
-    """A data set in the list of all: its size, as far as that is known without a download."""
+    """An entry of the list of data sets: its size, if known without a download."""
 
     name: str
     shape: tuple[int, ...] | None
@@ -123,7 +123,7 @@ class Listed(NamedTuple):
 
 
 def listing() -> list[Listed]:
-    """All data sets by name: how large they are, and where they come from.
+    """List all data sets with their sizes and sources.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _listed(name: str) -> Listed:
 
 
 def _shapes(path: Path) -> list[tuple[int, ...]]:
-    """Of the arrays X, y, X_test, y_test in a file, from their headers alone."""
+    """Read the shapes of the arrays X, y, X_test, y_test from their headers."""
     shapes = []
     with zipfile.ZipFile(path) as archive:
         for part in _parts(path):
@@ -161,12 +161,12 @@ def _shapes(path: Path) -> list[tuple[int, ...]]:
 
 
 def scaled(X: Any, dtype: Any = np.float64) -> np.ndarray:
-    """X with each column moved and stretched to [0, 1]; columns that are constant become 0.
+    """Scale each column of X to [0, 1]; constant columns become 0.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Of any real number type; it is not changed.
+        Of any real dtype; it is not changed.
     dtype : dtype, default=float64
         The floating-point type of the result.
 
@@ -182,7 +182,7 @@ def scaled(X: Any, dtype: Any = np.float64) -> np.ndarray:
     X, dtype = np.asarray(X), np.dtype(dtype)
     if dtype.kind != "f":
         raise ValueError(f"dtype must be a floating-point type; got {dtype}.")
-    # In the wider of both types, so that neither uint8 overflows nor float64 loses its digits.
+    # Use the wider dtype, so that uint8 does not overflow and float64 keeps its digits.
     out = X.astype(np.result_type(X.dtype, dtype))
     out -= out.min(axis=0)
     largest = out.max(axis=0)
@@ -201,13 +201,13 @@ def _what_to_do(name: str) -> str:
     if folder is not None and not folder.is_dir():
         where += ", where there is no folder"
     return (
-        f"Put {name}.npz, with the arrays X and y (or X_train, y_train, X_test, y_test), into the "
+        f"Put {name}.npz, with the arrays X and y (or X_train, y_train, X_test, y_test), in the "
         f"folder that the environment variable {FOLDER} names ({where})."
     )
 
 
 def _parts(path: Path) -> list[str]:
-    """What the arrays X, y, X_test, y_test are called in this file; empty without X and y."""
+    """Return the names of the arrays X, y, X_test, y_test in this file; empty without X and y."""
     if not path.is_file() or not zipfile.is_zipfile(path):
         return []
     with zipfile.ZipFile(path) as archive:
@@ -223,17 +223,17 @@ def _read(path: Path) -> Dataset:
     parts = _parts(path)
     if not parts:
         raise ValueError(
-            f"{path} is no data set: it lacks the arrays X and y, X_train and y_train."
+            f"{path} is not a data set: it lacks the arrays X and y, or X_train and y_train."
         )
     with np.load(path, allow_pickle=False) as archive:
         return Dataset(*(archive[part] for part in parts))
 
 
 class Source(NamedTuple):
-    """Where a set comes from that is in no file of the folder."""
+    """The source of a data set that is not in the folder."""
 
     load: Callable[[], Dataset]
-    is_shipped: bool = False  # with scikit-learn; others it downloads
+    is_shipped: bool = False  # ships with scikit-learn; others are downloaded
 
 
 def _shipped(loader: Callable[..., Any]) -> Source:
@@ -246,7 +246,7 @@ def _covtype() -> Dataset:
 
 
 def _cadata() -> Dataset:
-    """The original columns, from which scikit-learn's averages per household were made."""
+    """Return the original columns, before scikit-learn averages them per household."""
     X, y = public.fetch_california_housing(return_X_y=True)
     income, age, rooms, bedrooms, population, occupancy, latitude, longitude = X.T
     households = np.rint(population / occupancy)
@@ -256,7 +256,7 @@ def _cadata() -> Dataset:
 
 
 def _openml(name: str, split: int | None = None) -> Source:
-    """A set of classes from OpenML; the rows from ``split`` on are the test part."""
+    """Load a classification data set from OpenML; rows from ``split`` on are the test set."""
 
     def source() -> Dataset:
         # This parser is the one that does not need pandas.
@@ -272,13 +272,13 @@ def _openml(name: str, split: int | None = None) -> Source:
 
 
 def _narrow(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """x in a smaller number type, if that holds every value exactly."""
+    """Convert x to a smaller dtype, if that holds every value exactly."""
     with np.errstate(invalid="ignore"):
         small = x.astype(dtype)
     return small if np.array_equal(small, x) else x
 
 
-# None: there is no public source that could be relied on to give the same rows.
+# None: no public source reliably gives the same rows.
 _SOURCES: dict[str, Source | None] = {
     "a9a": None,
     "abalone": None,

@@ -1,8 +1,8 @@
-"""What makes BKA and MEKA suit the data or not: ranks of blocks, shared bases, partitions, links.
+"""Find out whether BKA and MEKA suit your data: ranks of blocks, shared bases, partitions, links.
 
-These are the tables and figures by which Si, Hsieh and Dhillon (2014, "002") argue for MEKA, for
-rows of one's own. Where the paper looks at a whole matrix, rows of each block are sampled. The
-bounds that go with them are in :mod:`gramian.theory`.
+These functions produce the tables and figures with which Si, Hsieh and Dhillon (2014, "002") argue
+for MEKA, for your own data. Where the paper uses a whole matrix, rows of each block are sampled.
+The corresponding bounds are in :mod:`gramian.theory`.
 """
 
 from gramian.diagnostics.fits import link_thresholds, partitions, step_times

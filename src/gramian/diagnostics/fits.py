@@ -1,4 +1,4 @@
-"""Fits of BKA and MEKA compared: over numbers of blocks, thresholds for links, partitions."""
+"""Compare fits of BKA and MEKA: numbers of blocks, link thresholds, partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = "partition", "basis", "links", "psd"
 
 
 class StepTimes(NamedTuple):
-    """Seconds for each step of a fit; ``links`` and ``psd`` are those of MEKA."""
+    """Seconds for each step of a fit; only MEKA has ``links`` and ``psd``."""
 
     n_blocks: int
     n_components: int
@@ -34,17 +34,17 @@ class StepTimes(NamedTuple):
 def step_times(
     approximation: BKA | MEKA, X: Any, n_blocks: Sequence[int], *, rank_per_block: int | None = None
 ) -> Table:
-    """The time for each step of the fit, over numbers of blocks (002, figure 9).
+    """Time of each step of the fit, for several numbers of blocks (002, figure 9).
 
     Parameters
     ----------
     approximation : BKA or MEKA
-        What is fitted, fitted already or not; it is not changed.
+        The approximation to fit; it is not changed.
     X : array-like
     n_blocks : sequence of int
     rank_per_block : int, optional
-        The total rank is so many times the number of blocks. By default it is
-        ``approximation.n_components`` throughout.
+        If given, the total rank is this times the number of blocks. By default it is always
+        ``approximation.n_components``.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def step_times(
 
 
 class LinkThreshold(NamedTuple):
-    """What a threshold for links keeps, leaves and costs."""
+    """The links, error and time for one link threshold."""
 
     threshold: float
     links: int
@@ -88,17 +88,17 @@ class LinkThreshold(NamedTuple):
 
 
 def link_thresholds(approximation: MEKA, X: Any, thresholds: Sequence[float]) -> Table:
-    """Links kept, error and time of the fit, over ``link_threshold`` (002, figure 8).
+    """Number of links, error and time of the fit for several thresholds (002, figure 8).
 
-    All fits begin from the same seed, so that only the links differ.
+    All fits use the same seed, so only the links differ.
 
     Parameters
     ----------
     approximation : MEKA
-        What is fitted; it is not changed. Its own rule for links is not looked at.
+        The approximation to fit; it is not changed. Its own rule for links is ignored.
     X : array-like
     thresholds : sequence of float
-        ε: the link of two blocks is left out where their centres' kernel value is at most ε.
+        ε: two blocks are not linked if the kernel value of their centres is at most ε.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def link_thresholds(approximation: MEKA, X: Any, thresholds: Sequence[float]) ->
     """
     first = _template("link_thresholds", approximation)
     if not isinstance(first, MEKA):
-        raise TypeError(f"link_thresholds needs a MEKA, since BKA has no links; got {first!r}.")
+        raise TypeError(f"link_thresholds needs a MEKA, because BKA has no links; got {first!r}.")
     first.set_params(link_distance=None, link_fraction=None)
     table = Table()
     for value in thresholds:
@@ -130,7 +130,7 @@ def link_thresholds(approximation: MEKA, X: Any, thresholds: Sequence[float]) ->
 
 
 class PartitionError(NamedTuple):
-    """The error of an approximation under a partition, and seconds of the partition and in all."""
+    """The error of an approximation for one partition, and the time for it and in total."""
 
     approximation: str
     partition: str
@@ -144,15 +144,15 @@ def partitions(
     X: Any,
     kinds: Sequence[Any] = ("kmeans", "spectral", "random"),
 ) -> Table:
-    """The error of approximations under several partitions of the rows (002, figure 5).
+    """Error of approximations for several partitions of the rows (002, figure 5).
 
     Parameters
     ----------
     approximations : BKA or MEKA, or a list of them
-        What is fitted; they are not changed.
+        The approximations to fit; they are not changed.
     X : array-like
     kinds : sequence, default=("kmeans", "spectral", "random")
-        What the parameter ``partition`` of BKA and MEKA takes: names, or the label of each row.
+        Values of the parameter ``partition`` of BKA and MEKA: names, or the label of each row.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def partitions(
 
 
 def _template(owner: str, approximation: Any) -> Any:
-    """An unfitted copy whose own copies all begin from the same seed."""
+    """Return an unfitted copy with a fixed seed."""
     if not isinstance(approximation, BKA | MEKA):
         raise TypeError(f"{owner} needs a BKA or a MEKA; got {approximation!r:.100}.")
     first = clone(approximation)

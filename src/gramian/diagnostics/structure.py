@@ -1,4 +1,4 @@
-"""The blocks of a kernel matrix under a partition: their ranks, and how alike their bases are."""
+"""The blocks of a kernel matrix: their ranks, and the similarity of their bases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gramian.theory.blocks import members
 
 __all__ = ["BlockRanks", "PrincipalCosines", "block_ranks", "principal_cosines"]
 
-DRAWN_PAIRS = 20  # pairs of blocks whose bases are compared, unless they are given
+DRAWN_PAIRS = 20  # default number of pairs of blocks to compare
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +34,9 @@ class BlockRanks:
     numerical : int array of shape (blocks, blocks)
         The rank of the block of rows s and columns t.
     rows : int array of shape (blocks,)
-        How many rows of each block were looked at: no rank can be above.
+        Number of rows of each block that were used; no rank can exceed it.
     allocated : int array of shape (blocks,) or None
-        The ranks that a fitted approximation gave to the blocks.
+        The ranks that a fitted approximation assigned to the blocks.
     """
 
     numerical: np.ndarray
@@ -60,8 +60,8 @@ class PrincipalCosines:
     ----------
     pairs : list of (s, t)
     cosines : dict of int to array of shape (pairs, rank)
-        For each rank, the cosines of each pair of blocks, the largest first; NaN beyond the
-        numerical rank of either block.
+        For each rank, the cosines of each pair of blocks, largest first; NaN beyond the numerical
+        rank of either block.
     """
 
     pairs: list[tuple[int, int]]
@@ -86,27 +86,27 @@ def block_ranks(
     max_rows: int = 500,
     random_state: Any = 0,
 ) -> BlockRanks:
-    """The numerical rank of each block of K under a partition (002, tables 5 and 6).
+    """Numerical rank of each block of K for a partition (002, tables 5 and 6).
 
-    That is the number of singular values above max(rows, columns) ‖K_st‖₂ δ. A partition serves
-    where the ranks are far below the number of rows, off the diagonal as well as on it.
+    This is the number of singular values above max(rows, columns) ‖K_st‖₂ δ. A partition is useful
+    if the ranks are far below the number of rows, both on and off the diagonal.
 
     Parameters
     ----------
     source : Kernel, str, callable, or fitted BKA or MEKA
-        Where an approximation is given, its kernel and its partition are looked at.
+        If you pass an approximation, its kernel and partition are used.
     X : array-like
-        The rows; those that the approximation was fitted on.
+        The rows; for an approximation, those that it was fitted on.
     labels : array of shape (n,), optional
-        The block of each row, where a kernel is given.
+        The block of each row, if you pass a kernel.
     delta : float, optional
-        δ, which 002 leaves unsaid. By default the spacing of floating-point numbers in K's dtype,
-        2.2e-16 in float64; what error one would bear, over the rows of a block, tells more.
+        δ, which 002 does not state. By default the machine epsilon of K's dtype, 2.2e-16 in
+        float64. The error you can tolerate, divided by the rows of a block, is more informative.
     max_rows : int, default=500
-        Of larger blocks so many rows are drawn, and the ranks estimated. A sample's singular values
-        fall, relative to the largest, as those of the block do, so the threshold is that of the
-        block; ranks that come near the number of rows drawn are too low. c blocks take c²s²/2
-        kernel values and O(c²s³) time with s rows of each.
+        From larger blocks, this many rows are sampled and the ranks estimated. The singular values
+        of a sample decay, relative to the largest, like those of the block, so the threshold is
+        that of the block; ranks close to the sample size are too low. c blocks with s rows each
+        take c²s²/2 kernel values and O(c²s³) time.
     random_state : int, Generator or None, default=0
 
     Examples
@@ -130,7 +130,7 @@ def block_ranks(
     if largest * delta >= 1:
         raise ValueError(
             f"delta of block_ranks is multiplied by the rows of a block, and {delta:g} times "
-            f"{largest} leaves no singular value above the threshold: give a smaller delta."
+            f"{largest} leaves no singular value above the threshold: use a smaller delta."
         )
 
     def rank(pair: tuple[int, int]) -> int:
@@ -164,11 +164,11 @@ def principal_cosines(
     max_rows: int = 1000,
     random_state: Any = 0,
 ) -> PrincipalCosines:
-    """How alike the bases of diagonal and off-diagonal blocks are (002, figure 6).
+    """Similarity of the bases of diagonal and off-diagonal blocks (002, figure 6).
 
-    For blocks s ≠ t and each rank r: the cosines of the principal angles between the leading r left
-    singular vectors of K_ss and those of K_st. MEKA writes K_st in the basis of K_ss, which serves
-    where they are near 1.
+    For blocks s ≠ t and each rank r, these are the cosines of the principal angles between the
+    leading r left singular vectors of K_ss and of K_st. MEKA expresses K_st in the basis of K_ss,
+    which works if the cosines are close to 1.
 
     Parameters
     ----------
@@ -176,9 +176,10 @@ def principal_cosines(
         As in :func:`block_ranks`.
     ranks : sequence of int, default=(5, 10, 20)
     pairs : sequence of (s, t), optional
-        By default all pairs of different blocks, or 20 of them drawn at random.
+        By default all pairs of different blocks, or a random 20 of them.
     max_rows : int, default=1000
-        Of larger blocks so many rows are drawn. A pair takes 2 s² kernel values and O(s³) time.
+        From larger blocks, this many rows are sampled. A pair with s rows each takes 2 s² kernel
+        values and O(s³) time.
     random_state : int, Generator or None, default=0
 
     Examples
@@ -221,12 +222,12 @@ def principal_cosines(
 
 
 def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np.ndarray]]:
-    """The matrix, and the row numbers of each block."""
+    """Return the matrix and the row numbers of each block."""
     fitted = isinstance(source, BKA | MEKA)
     if fitted == (labels is not None):
         raise ValueError(
-            f"{owner} needs a kernel together with labels, or a fitted BKA or MEKA, which has "
-            f"labels of its own; got {source!r:.100} {'and' if fitted else 'without'} labels."
+            f"{owner} needs a kernel and labels, or a fitted BKA or MEKA with its own labels; "
+            f"got {source!r:.100} {'and' if fitted else 'without'} labels."
         )
     if not fitted:
         gram = Gram(source, X)
@@ -244,7 +245,7 @@ def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np
 def _sampled(
     owner: str, blocks: list[np.ndarray], max_rows: int, random_state: Any
 ) -> list[np.ndarray]:
-    """At most so many rows of each block."""
+    """Sample at most ``max_rows`` rows of each block."""
     rng, most = generator(random_state), positive_integer(owner, "max_rows", max_rows)
     return [
         np.sort(rng.choice(numbers, size=most, replace=False)) if len(numbers) > most else numbers
@@ -257,13 +258,13 @@ def _pairs(
 ) -> list[tuple[int, int]]:
     every = [(s, t) for s in range(count) for t in range(count) if s != t]
     if not every:
-        raise ValueError("principal_cosines compares blocks, so it needs two or more; got one.")
+        raise ValueError("principal_cosines compares blocks and needs two or more; got one.")
     if given is None:
         return [every[i] for i in np.sort(rng.permutation(len(every))[:DRAWN_PAIRS])]
     pairs = [(int(s), int(t)) for s, t in given]
     if not pairs or not set(pairs) <= set(every):
         raise ValueError(
-            f"pairs of principal_cosines must be of two different blocks, from 0 to {count - 1}; "
+            f"pairs of principal_cosines must name two different blocks, from 0 to {count - 1}; "
             f"got {pairs!r}."
         )
     return pairs

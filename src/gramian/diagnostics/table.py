@@ -1,4 +1,4 @@
-"""Results that are shown as a table."""
+"""Results that print as a table."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class Table(list[Any]):
-    """Rows, each a named tuple, that are shown as a table."""
+    """A list of named tuples that prints as a table."""
 
     def __repr__(self) -> str:
         return lines(self[0]._fields, self) if self else "Table([])"
 
 
 def lines(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    """Text columns that line up, numbers to the right."""
+    """Align columns, numbers to the right."""
     lines = [[_cell(value) for value in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)

@@ -1,4 +1,4 @@
-"""What an experiment is: units to measure, checks of the numbers, figures of them."""
+"""The base class of experiments: units to measure, checks of the numbers, and figures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Unit = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is measured.
+    """How much to measure.
 
     Attributes
     ----------
     quick : bool
-        On data that ships with scikit-learn, in few runs.
+        Use data that ships with scikit-learn, and few runs.
     rows : int or None
-        How many rows are made, where an experiment makes as many as one likes.
+        Number of rows, for experiments that generate their data.
     """
 
     quick: bool = False
@@ -30,14 +30,14 @@ class Settings:
 
 
 class Check(NamedTuple):
-    """One comparison of measured numbers: whether it holds, and a sentence with the numbers."""
+    """One comparison of measured numbers: whether it holds, and a sentence about it."""
 
     holds: bool
     text: str
 
 
 class Verdict(NamedTuple):
-    """Whether all that a paper says was seen, and the checks, failed ones first."""
+    """Whether all checks hold, and their sentences, failed ones first."""
 
     reproduced: bool
     text: str
@@ -47,19 +47,19 @@ class Verdict(NamedTuple):
 class Experiment(ABC):
     """A figure, table or theorem of a paper.
 
-    A subclass says in ``units`` what is measured, as plain JSON values that are all that
-    ``measure`` looks at: so a unit that was measured once, by the same code, need not be measured
-    again. ``checks`` compares the numbers with what the paper says, and ``figures`` draws them.
+    ``units`` lists what to measure, as plain JSON values. ``measure`` depends on nothing else, so a
+    unit that was measured once by the same code need not be measured again. ``checks`` compares the
+    numbers with the paper's claim, and ``figures`` draws them.
 
     Attributes
     ----------
     name : str
-        The paper's number and what it is, such as ``"003/figure-1"``.
+        The number of the paper and the item, such as ``"003/figure-1"``.
     title : str
     claim : str
-        What the paper says is to be seen, in a sentence.
+        What the paper says, in one sentence.
     note : str
-        What the paper leaves unsaid, and where this differs from it.
+        What the paper leaves open, and how this experiment differs from it.
     """
 
     name: ClassVar[str]
@@ -69,22 +69,22 @@ class Experiment(ABC):
 
     @abstractmethod
     def units(self, settings: Settings) -> list[Unit]:
-        """What is measured: keyword arguments of :meth:`measure`."""
+        """Return what to measure: keyword arguments of :meth:`measure`."""
 
     @abstractmethod
     def measure(self, *_: Any, **unit: Any) -> dict[str, Any]:
-        """The numbers of one unit, given by its names, as JSON holds them."""
+        """Measure one unit; return numbers by name, as JSON values."""
 
     @abstractmethod
     def checks(self, results: Results) -> list[Check]:
-        """What must be seen in the numbers, each as a comparison that could fail."""
+        """Compare the numbers with the claim; each check can fail."""
 
     @abstractmethod
     def figures(self, results: Results) -> Sequence[Figure]:
-        """What a reader is shown."""
+        """Return the figures for the reader."""
 
     def verdict(self, results: Results) -> Verdict:
-        """Reproduced where every check holds."""
+        """Return the verdict: reproduced if every check holds."""
         found = [Check(bool(holds), text) for holds, text in self.checks(results)]
         found.sort(key=lambda check: check.holds)
         text = " ".join(("" if each.holds else "Differs: ") + each.text for each in found)
@@ -92,7 +92,7 @@ class Experiment(ABC):
 
 
 def crossed(**values: Any) -> list[Unit]:
-    """Every combination of the values of lists; what is no list or range is the same in all."""
+    """Return every combination of the values in lists and ranges; other values are fixed."""
     units: list[Unit] = [{}]
     for name, each in values.items():
         choices = list(each) if isinstance(each, list | range | tuple) else [each]

@@ -1,4 +1,4 @@
-"""002, tables 5 and 6, figures 5 and 6: what the blocks of a kernel matrix are like."""
+"""002, tables 5 and 6, figures 5 and 6: the blocks of a kernel matrix."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ KINDS = "kmeans", "spectral", "random"
 
 class Tables5And6(Experiment):
     name = "002/tables-5-6"
-    title = "Ranks of blocks, by k-means and at random"
-    claim = "With k-means the numerical rank of each block is fairly small, at random it is not."
+    title = "Ranks of blocks: k-means and random partitions"
+    claim = (
+        "With k-means, the numerical rank of each block is fairly small; with random blocks it "
+        "is not."
+    )
     note = (
-        "Neither gamma nor δ are given; with gamma 1 and δ = 1e-5 the ranks come close to the "
-        "tables: 16 to 29 on the diagonal and 7 to 14 off it with k-means, 47 to 139 and 43 to 101 "
-        "at random. The quick run looks at Iris, with gamma 0.1."
+        "The paper gives neither gamma nor δ. With gamma 1 and δ = 1e-5 the ranks come close to "
+        "its tables: 16 to 29 on the diagonal and 7 to 14 off it with k-means, 47 to 139 and 43 "
+        "to 101 at random. The quick run uses Iris, with gamma 0.1."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -76,19 +79,20 @@ class Tables5And6(Experiment):
             Check(
                 off[0] < 0.5 * off[1] and on[0] < 0.5 * on[1],
                 f"Median ranks are {on[0]:.0f} on the diagonal and {off[0]:.0f} off it with "
-                f"k-means, {on[1]:.0f} and {off[1]:.0f} at random; asked for is less than half.",
+                f"k-means, and {on[1]:.0f} and {off[1]:.0f} with random blocks; the check requires "
+                "less than half.",
             )
         ]
 
 
 class Figure5(Experiment):
     name = "002/figure-5"
-    title = "BKA under three partitions"
+    title = "BKA with three partitions"
     claim = (
         "k-means in the input space performs like spectral clustering on the kernel matrix, but "
         "is much more efficient; random partitions are far worse."
     )
-    note = "Columns in [0, 1], 5 blocks. The quick run takes scikit-learn's wine data for covtype."
+    note = "Columns in [0, 1], 5 blocks. The quick run uses scikit-learn's wine data."
 
     def units(self, settings: Settings) -> list[Unit]:
         where: Unit = {"data": "covtype", "n": 500, "gamma": 1.0, "runs": 10}
@@ -123,13 +127,13 @@ class Figure5(Experiment):
         return [
             Check(
                 gain > 0.8 and at["kmeans"] < 0.8 * at["random"],
-                f"At rank {last} the errors are {at['kmeans']:.3f} (k-means), "
-                f"{at['spectral']:.3f} (spectral) and {at['random']:.3f} (random): k-means has "
-                f"{100 * gain:.0f} % of what spectral clustering gains.",
+                f"At rank {last}, the errors are {at['kmeans']:.3f} (k-means), "
+                f"{at['spectral']:.3f} (spectral) and {at['random']:.3f} (random): k-means "
+                f"achieves {100 * gain:.0f} % of the gain of spectral clustering.",
             ),
             Check(
                 times["kmeans"] < times["spectral"],
-                f"It takes {1e3 * times['kmeans']:.1f} ms, spectral clustering "
+                f"k-means takes {1e3 * times['kmeans']:.1f} ms, spectral clustering "
                 f"{1e3 * times['spectral']:.1f} ms.",
             ),
         ]
@@ -138,10 +142,12 @@ class Figure5(Experiment):
 class Figure6(Experiment):
     name = "002/figure-6"
     title = "Principal angles between the bases of blocks"
-    claim = "Most cosines between the bases of K_ss and K_st are close to 1: the bases are alike."
+    claim = (
+        "Most cosines between the bases of K_ss and K_st are close to 1, so the bases are similar."
+    )
     note = (
-        "The figure is of one pair of blocks; here all 20 pairs of 5 blocks. By chance, subspaces "
-        "of rank r in a block of n rows have squared cosines of r/n on average."
+        "The paper's figure shows one pair of blocks; this one all 20 pairs of 5 blocks. Random "
+        "subspaces of rank r in a block of n rows have squared cosines of r/n on average."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -178,11 +184,12 @@ class Figure6(Experiment):
             Check(
                 min(shares) > 0.5,
                 f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of the cosines are above "
-                "0.9; asked for is most, that is more than half.",
+                "0.9; the check requires more than half.",
             ),
             Check(
                 least > chance,
-                f"Their median is {least:.3f} or more; by chance it would be {chance:.2f} at most.",
+                f"Their median is at least {least:.3f}; by chance it would be at most "
+                f"{chance:.2f}.",
             ),
         ]
 

@@ -1,6 +1,6 @@
-"""Methods compared by what they cost: time to equal errors, errors in equal memory.
+"""Compare methods by cost: time to reach equal errors, and errors at equal memory.
 
-Units have a "method" and the measured "error", "seconds" and "kept", the numbers kept of a row.
+Units have a "method" and the measured "error", "seconds" and "kept", the numbers stored per row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gramian.experiments.results import Points, Results, costs, ratios
 
 
 def by_time(results: Results) -> dict[str, list[At]]:
-    """Each method's error over its time."""
+    """Return the error of each method against its time."""
     return {
         method: [At(*point) for point in sorted(results.points("seconds", "error", method=method))]
         for method in results.choices("method")
@@ -19,20 +19,22 @@ def by_time(results: Results) -> dict[str, list[At]]:
 
 
 def faster(results: Results, slow: str, fast: str) -> Check:
-    """That one method reaches equal errors in less time."""
+    """Check that one method reaches equal errors in less time."""
     a, b = (costs(results.points("seconds", "error", method=m)) for m in (slow, fast))
     if not (found := ratios(a, b)):
-        return Check(False, f"{slow}'s errors, {span(a)}, and {fast}'s, {span(b)}, are apart.")
-    text = f"To equal errors {slow} takes {min(found):.2g} to {max(found):.2g} times as long as"
+        return Check(False, f"{slow}'s errors, {span(a)}, and {fast}'s, {span(b)}, do not overlap.")
+    text = (
+        f"To reach equal errors, {slow} takes {min(found):.2g} to {max(found):.2g} times as long as"
+    )
     return Check(min(found) > 1, f"{text} {fast}.")
 
 
 def leaner(results: Results, method: str, other: str, most: float = 1.0) -> Check:
-    """That one method has less error with as many numbers kept of a row."""
+    """Check that one method has a smaller error with as many numbers stored per row."""
     a, b = (results.points("kept", "error", method=m) for m in (method, other))
     if not (found := ratios(a, b)):
-        return Check(False, f"{method} keeps {span(a)} numbers of a row, {other} {span(b)}.")
-    text = f"At equal memory {method} leaves {min(found):.2f} to {max(found):.2f} of the error of"
+        return Check(False, f"{method} stores {span(a)} numbers per row, {other} {span(b)}.")
+    text = f"At equal memory, {method} has {min(found):.2f} to {max(found):.2f} times the error of"
     return Check(max(found) < most, f"{text} {other}.")
 
 

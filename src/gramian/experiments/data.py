@@ -1,4 +1,4 @@
-"""Rows as the papers use them."""
+"""The data sets of the papers, prepared as they describe."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ IMAGES = {"mnist": (28, 28), "digits": (8, 8)}
 
 @lru_cache(maxsize=2)
 def rows(name: str, scale: str = "minmax", dtype: str = "float64") -> Labelled:
-    """All rows of a set, training and test part one after the other, and their targets.
+    """Return all rows of a data set, training rows before test rows, and their targets.
 
-    ``scale``: columns in [0, 1] ("minmax"), in units of standard deviations ("standard"), pixels
-    divided by the largest ("pixels"), or as they are ("none").
+    ``scale``: "minmax" scales columns to [0, 1], "standard" standardises them, "pixels" divides by
+    the largest value, "none" leaves them unchanged.
     """
     data = datasets.load(name)
     X, y = data.X.reshape(len(data.X), -1), data.y
@@ -37,7 +37,7 @@ def rows(name: str, scale: str = "minmax", dtype: str = "float64") -> Labelled:
 
 
 def some(name: str, n: int | None, scale: str = "minmax", dtype: str = "float64") -> Labelled:
-    """So many rows drawn at random, always the same ones; all, where there are no more."""
+    """Return a fixed random sample of the rows."""
     X, y = rows(name, scale, dtype)
     if n is None or n >= len(X):
         return X, y
@@ -46,14 +46,14 @@ def some(name: str, n: int | None, scale: str = "minmax", dtype: str = "float64"
 
 
 def divided(X: np.ndarray, y: np.ndarray, n: int, seed: int = 0) -> tuple[Labelled, Labelled]:
-    """n rows, and the others, in an order drawn at random."""
+    """Return n random rows, and the others."""
     order = np.random.default_rng(seed).permutation(len(X))
     return (X[order[:n]], y[order[:n]]), (X[order[n:]], y[order[n:]])
 
 
 @lru_cache(maxsize=1)
 def images(name: str, n: int, n_test: int) -> tuple[Labelled, Labelled]:
-    """n deformed images and n_test of other originals, as bytes, so that millions fit memory."""
+    """Return n deformed images and n_test of other originals, as bytes, so millions fit in RAM."""
     X, y = rows(name, "none", "uint8")
     (X, y), (X_test, y_test) = divided(X, y, len(X) * 6 // 7)
 
@@ -64,7 +64,7 @@ def images(name: str, n: int, n_test: int) -> tuple[Labelled, Labelled]:
     return made(X, y, n, 0), made(X_test, y_test, n_test, 1)
 
 
-# The toy sets of 004.
+# The toy data sets of 004.
 
 
 def polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
@@ -72,14 +72,15 @@ def polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
 
 
 def cluster_in_cluster(rng: np.random.Generator, n: int) -> Labelled:
-    """Half of the points in a ring of radius 1 and width 0.8, half in one of 5 and 1/3."""
+    """Half of the points in a ring of radius 1 and width 0.8, half in one of radius 5, width "
+    "1/3."""
     inner = np.arange(n) % 2 == 0
     radius = np.where(inner, 1 + 0.8 * rng.uniform(-0.5, 0.5, n), 5 + rng.uniform(-0.5, 0.5, n) / 3)
     return polar(radius, rng.uniform(0, 2 * np.pi, n)), inner
 
 
 def crescent_full_moon(rng: np.random.Generator, n: int) -> Labelled:
-    """A quarter of the points in a disc of radius 5, the others below it at 10 to 15."""
+    """A quarter of the points in a disc of radius 5, the others below it at radius 10 to 15."""
     moon, root = np.arange(n) % 4 == 0, np.sqrt(rng.uniform(size=n))
     angle = np.pi * rng.uniform(0, 1, n)
     radius = np.where(moon, 5 * root, 10 + 5 * root)

@@ -1,4 +1,4 @@
-"""Short ways to say what is drawn."""
+"""Helpers that build figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def curves(
     caption: str = "",
     references: list[Reference] | None = None,
 ) -> Curves:
-    """Curves of which nothing is lost on a logarithmic axis: 0 lies at its end."""
+    """Return curves for a logarithmic axis; 0 is drawn at its end."""
     if y.is_log:
         series = {
             name: [
@@ -57,10 +57,10 @@ def curves(
 
 
 def across(value: float, label: str) -> Reference:
-    """A dashed line at a height."""
+    """Return a horizontal dashed line."""
     return Reference(value, label, vertical=False)
 
 
 def upright(value: float, label: str) -> Reference:
-    """A dashed line at a place of the x axis."""
+    """Return a vertical dashed line."""
     return Reference(value, label, vertical=True)

@@ -1,4 +1,4 @@
-"""001: the three exact algorithms, each beside what it does without a kernel."""
+"""001: the three exact algorithms, each compared with its version without a kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gramian.learners import KernelKMeans, KernelPCA, KernelRidge
 class Ridge(Experiment):
     name = "001/ridge"
     title = "Kernel ridge regression"
-    claim = "α = (K + λI)⁻¹ y, and f(x) = Σ k(x, x_i) α_i fits what no line can."
+    claim = "α = (K + λI)⁻¹ y, and f(x) = Σ k(x, x_i) α_i fits data that no line can."
 
     def units(self, settings: Settings) -> list[Unit]:
         return [{"n": 60, "gamma": 1.0, "penalty": 0.1, "noise": 0.2}]
@@ -70,11 +70,11 @@ class Ridge(Experiment):
         one = results[0]
         off = max(one["off the formula"], one["off scikit-learn"])
         return [
-            Check(off < 1e-8, f"It is the formula's, and scikit-learn's, to {off:.0e}."),
+            Check(off < 1e-8, f"It agrees with the formula and scikit-learn to {off:.0e}."),
             Check(
                 one["error"] < 0.5 * one["noise"] < one["error of a line"],
-                f"It is {one['error']:.3f} from sin x (standard deviation) with noise of "
-                f"{one['noise']:g}; a line is {one['error of a line']:.2f} from it.",
+                f"Its distance from sin x is {one['error']:.3f} (standard deviation) with noise of "
+                f"{one['noise']:g}; that of a line is {one['error of a line']:.2f}.",
             ),
         ]
 
@@ -88,7 +88,7 @@ def rings(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_class(points: Any, labels: Any, names: list[str]) -> dict[str, list[list[float]]]:
-    """Points of each class, rounded as far as a picture shows."""
+    """Return the points of each class, rounded to what a picture shows."""
     points, labels = np.asarray(points), np.asarray(labels)
     return {name: np.round(points[labels == label], 4).tolist() for label, name in enumerate(names)}
 
@@ -96,7 +96,7 @@ def by_class(points: Any, labels: Any, names: list[str]) -> dict[str, list[list[
 class Clusters(Experiment):
     name = "001/k-means"
     title = "Kernel k-means"
-    claim = "Lloyd's steps need only K, and find clusters that no straight line parts."
+    claim = "Lloyd's steps need only K, and find clusters that no straight line separates."
 
     def units(self, settings: Settings) -> list[Unit]:
         return [{"n": 400, "gamma": 5.0}]
@@ -121,8 +121,8 @@ class Clusters(Experiment):
     def figures(self, results: Results) -> list[Points]:
         one = results[0]
         return [
-            Points("k-means", one["plain"], *PLANE, "It parts the rings by a line."),
-            Points("Kernel k-means", one["found"], *PLANE, "RBF, gamma 5: a ring, a cluster."),
+            Points("k-means", one["plain"], *PLANE, "It separates the points by a line."),
+            Points("Kernel k-means", one["found"], *PLANE, "RBF, gamma 5: each ring is a cluster."),
         ]
 
     def checks(self, results: Results) -> list[Check]:
@@ -130,12 +130,13 @@ class Clusters(Experiment):
         return [
             Check(
                 one["agreement"] > 0.99 and one["agreement of k-means"] < 0.1,
-                f"Its clusters agree with the rings ({one['agreement']:.2f}, adjusted Rand index); "
+                f"Its clusters match the rings (adjusted Rand index {one['agreement']:.2f}); "
                 f"those of k-means do not ({one['agreement of k-means']:.2f}).",
             ),
             Check(
                 one["off the formula"] < 1e-9,
-                f"Its objective is that of the formula to {one['off the formula']:.0e} of it.",
+                "Its objective agrees with the formula to a relative "
+                f"{one['off the formula']:.0e}.",
             ),
         ]
 
@@ -143,7 +144,7 @@ class Clusters(Experiment):
 class Components(Experiment):
     name = "001/pca"
     title = "Kernel PCA"
-    claim = "Eigenvectors of K give components in which rings are apart."
+    claim = "Eigenvectors of K give components that separate rings."
 
     def units(self, settings: Settings) -> list[Unit]:
         return [{"n": 400, "gamma": 5.0}]
@@ -156,7 +157,7 @@ class Components(Experiment):
         names = ["outer ring", "inner ring"]
 
         def gap(values: np.ndarray) -> float:
-            """What lies between the rings along one direction, over all that it spans."""
+            """Return the gap between the rings along one direction, relative to its range."""
             inner, outer = values[y == 1], values[y == 0]
             apart = max(inner.min() - outer.max(), outer.min() - inner.max())
             return float(apart / np.ptp(values))
@@ -180,11 +181,11 @@ class Components(Experiment):
         one = results[0]
         off = one["off scikit-learn"]
         return [
-            Check(off < 1e-7, f"The components are scikit-learn's to {off:.0e}."),
+            Check(off < 1e-7, f"The components agree with scikit-learn's to {off:.0e}."),
             Check(
                 one["gap"] > 0.05 > one["gap before"],
-                f"Along a component the rings are apart by {100 * one['gap']:.0f} % of its range; "
-                f"along a column they overlap by {-100 * one['gap before']:.0f} %.",
+                f"Along a component, the rings are {100 * one['gap']:.0f} % of its range apart; "
+                f"along a column, they overlap by {-100 * one['gap before']:.0f} %.",
             ),
         ]
 

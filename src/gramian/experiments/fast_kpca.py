@@ -1,4 +1,4 @@
-"""Kernel PCA of a subsample, with which 004 compares Kernel-JL."""
+"""Kernel PCA of a subsample, which 004 compares with Kernel-JL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramian.samplers import Uniform
 
 
 class FastKPCA(Approximation):
-    """Kernel PCA of a subsample of s rows, as the paper does it; the rest is Kernel-JL's own code.
+    """Kernel PCA of a subsample of s rows, as in the paper; the rest is Kernel-JL's code.
 
     An eigenvector α of the centred matrix, scaled to 1/√λ, maps x to Σ α_i k(x, x_i).
     """

@@ -1,8 +1,8 @@
 """000, figures 1 to 9: Nyström, BKA and MEKA on Iris.
 
-The report gives no gamma, rank or number of landmarks for its figures. Rows are Iris as it is, the
-error ‖K - K̃‖_F / ‖K‖_F. Where the report says "same rank", a row of either approximation is kept
-as equally many numbers: MEKA's total rank is then its number of blocks times Nyström's.
+The report gives no gamma, rank or number of landmarks for its figures. The rows are Iris, unscaled;
+the error is ‖K - K̃‖_F / ‖K‖_F. "Same rank" means that both approximations store the same number of
+values per row: MEKA's total rank is then its number of blocks times Nyström's rank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def runs(settings: Settings) -> int:
 
 
 class OnIris(Experiment):
-    """What the figures share: an error over something, by methods."""
+    """Base of the figures: errors of several methods against one parameter."""
 
     over: str
     x_title: str
@@ -47,10 +47,10 @@ class OnIris(Experiment):
 class AgainstScikitLearn(OnIris):
     """Figures 1 and 2."""
 
-    claim = "The report's own Nyström is very near scikit-learn's in performance."
+    claim = "The report's Nyström performs almost like scikit-learn's."
     note = (
-        "Both draw their landmarks uniformly, from generators of their own: they can agree only "
-        "over many draws."
+        "Both draw their landmarks uniformly, but from different generators, so they can only "
+        "agree on average over many draws."
     )
 
     def measure(self, *, method: str, gamma: float, rank: int, runs: int) -> dict[str, Any]:
@@ -72,15 +72,15 @@ class AgainstScikitLearn(OnIris):
         return [
             Check(
                 least >= 2 / 3 and most <= 1.5,
-                f"gramian's error is {least:.2f} to {most:.2f} times scikit-learn's (geometric "
-                f"means over the draws; asked for is 0.67 to 1.5) at every {self.over}.",
+                f"gramian's error is {least:.2f} to {most:.2f} times scikit-learn's at every "
+                f"{self.over} (geometric means over the draws; the check allows 0.67 to 1.5).",
             )
         ]
 
 
 class Figure1(AgainstScikitLearn):
     name = "000/figure-1"
-    title = "Nyström and scikit-learn's over gamma"
+    title = "gramian's and scikit-learn's Nyström against gamma"
     over, x_title = "gamma", "gamma"
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -91,7 +91,7 @@ class Figure1(AgainstScikitLearn):
 
 class Figure2(AgainstScikitLearn):
     name = "000/figure-2"
-    title = "Nyström and scikit-learn's over rank"
+    title = "gramian's and scikit-learn's Nyström against rank"
     over, x_title = "rank", "rank (number of landmarks)"
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -107,9 +107,9 @@ class BlocksOverRank(OnIris):
     over, x_title = "rank", "total rank"
     ranks: list[int]
     note = (
-        f"gamma 5 and {LANDMARKS} landmarks, of which Nyström keeps the best of the rank. Where "
-        "BKA overtakes depends on gamma: what lies between the blocks it never sees, and at gamma "
-        "2 and below that is more than Nyström leaves with as many landmarks."
+        f"gamma 5 and {LANDMARKS} landmarks, reduced to the best rank. Where BKA overtakes "
+        "depends on gamma: BKA never sees what lies between the blocks, and at gamma 2 and "
+        "below, that is more than the error of Nyström with as many landmarks."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -124,7 +124,7 @@ class BlocksOverRank(OnIris):
         return {"error": measuring.errors(make, X, runs)}
 
     def ratios(self, results: Results) -> list[float]:
-        """BKA's error over Nyström's, at each rank."""
+        """Return BKA's error divided by Nyström's, at each rank."""
         a, b = (results.medians("error", "rank", method=m) for m in ("BKA", "Nyström"))
         return [a[rank] / b[rank] for rank in a]
 
@@ -132,7 +132,10 @@ class BlocksOverRank(OnIris):
 class Figure3(BlocksOverRank):
     name = "000/figure-3"
     title = "BKA and Nyström at low rank"
-    claim = "BKA performs worse than Nyström at the same rank: it sees the diagonal blocks only."
+    claim = (
+        "BKA performs worse than Nyström at the same rank, because it sees only the diagonal "
+        "blocks."
+    )
     ranks = LOW
 
     def checks(self, results: Results) -> list[Check]:
@@ -144,7 +147,7 @@ class Figure3(BlocksOverRank):
 class Figure4(BlocksOverRank):
     name = "000/figure-4"
     title = "BKA and Nyström at high rank"
-    claim = "At higher rank BKA outperforms Nyström."
+    claim = "At higher ranks, BKA outperforms Nyström."
     ranks = HIGH
 
     def checks(self, results: Results) -> list[Check]:
@@ -154,11 +157,11 @@ class Figure4(BlocksOverRank):
 
 
 class MEKAOnIris(OnIris):
-    """Figures 5 to 9: MEKA and Nyström, a row kept as ``rank`` numbers."""
+    """Figures 5 to 9: MEKA and Nyström, with ``rank`` numbers per row."""
 
     note = (
-        "Of equal rank are approximations that keep as many numbers of a row: MEKA has such a rank "
-        "in each of its blocks."
+        "Approximations have equal rank if they store the same number of values per row: MEKA has "
+        "that rank in each of its blocks."
     )
 
     def measure(
@@ -185,14 +188,14 @@ class MEKAOnIris(OnIris):
 
 
 def below(results: Results, over: str) -> list[float]:
-    """MEKA's error over Nyström's, at each value."""
+    """Return MEKA's error divided by Nyström's, at each value."""
     a, b = (results.medians("error", over, method=m) for m in ("MEKA", "Nyström"))
     return [a[x] / b[x] for x in a]
 
 
 class Figure5(MEKAOnIris):
     name = "000/figure-5"
-    title = "MEKA and Nyström over gamma"
+    title = "MEKA and Nyström against gamma"
     claim = "MEKA outperforms Nyström: its error is lower."
     over, x_title = "gamma", "gamma"
 
@@ -202,16 +205,16 @@ class Figure5(MEKAOnIris):
     def checks(self, results: Results) -> list[Check]:
         found = below(results, "gamma")
         text = f"MEKA's error is {min(found):.2g} to {max(found):.2g} times Nyström's"
-        return [Check(max(found) < 1, f"{text} at every gamma, each row kept as 10 numbers.")]
+        return [Check(max(found) < 1, f"{text} at every gamma, with 10 numbers per row.")]
 
 
 class Figure6(MEKAOnIris):
     name = "000/figure-6"
-    title = "MEKA over the number of blocks"
-    claim = "The number of clusters is varied in MEKA, which stays below Nyström."
+    title = "MEKA against the number of blocks"
+    claim = "MEKA's error stays below Nyström's as the number of clusters varies."
     note = (
-        f"{MEKAOnIris.note} One block is Nyström on a better basis, since a block keeps the best "
-        "of its rank."
+        f"{MEKAOnIris.note} MEKA with one block is Nyström with a better basis, because a block "
+        "keeps the best basis of its rank."
     )
     over, x_title, x_is_log = "blocks", "number of blocks", False
 
@@ -235,23 +238,25 @@ class Figure6(MEKAOnIris):
         return [
             Check(
                 most < nystroem,
-                f"With 2 to {max(found)} blocks MEKA's error is at most {most:.3f}, Nyström's is "
+                f"With 2 to {max(found)} blocks, MEKA's error is at most {most:.3f}; Nyström's is "
                 f"{nystroem:.3f}.",
             ),
             Check(
                 found[max(found)] < found[1],
-                f"{max(found)} blocks of equal rank leave {found[max(found)]:.3f}, one block "
-                f"{found[1]:.3f}.",
+                f"With {max(found)} blocks of equal rank, it is {found[max(found)]:.3f}; with one "
+                f"block, {found[1]:.3f}.",
             ),
         ]
 
 
 class Figure7(MEKAOnIris):
     name = "000/figure-7"
-    title = "MEKA and Nyström over the number of landmarks"
-    claim = "Both improve as more points are allowed, that is, with c."
-    note = "The rank stays: 6 numbers for each row. c is counted for each block of MEKA."
-    over, x_title = "landmarks", "landmarks c (of a block)"
+    title = "MEKA and Nyström against the number of landmarks"
+    claim = "Both improve with c, the number of points used."
+    note = (
+        "The rank is fixed at 6 numbers per row. For MEKA, c is the number of landmarks per block."
+    )
+    over, x_title = "landmarks", "landmarks c (per block)"
 
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(
@@ -276,9 +281,9 @@ class Figure7(MEKAOnIris):
 
 class Figure8(MEKAOnIris):
     name = "000/figure-8"
-    title = "The rank with which Nyström is as good as MEKA"
+    title = "The rank at which Nyström matches MEKA"
     claim = "Nyström performs as well as MEKA if its rank is increased."
-    over, x_title = "rank", "numbers kept of a row"
+    over, x_title = "rank", "numbers per row"
 
     def units(self, settings: Settings) -> list[Unit]:
         common = {"gamma": 1.0, "runs": runs(settings)}
@@ -292,7 +297,7 @@ class Figure8(MEKAOnIris):
         flat = results.curve("rank", "error", method="MEKA")[0]
         ends = [flat._replace(x=x) for x in (flat.x, max(results.choices("rank")))]
         series = {**drawn.series, "MEKA": ends}
-        said = f"MEKA has rank 6 in each block, and is drawn across. {RUNS}"
+        said = f"MEKA, with rank 6 in each block, is the horizontal line. {RUNS}"
         return [curves(drawn.title, drawn.x, drawn.y, series, said)]
 
     def checks(self, results: Results) -> list[Check]:
@@ -304,18 +309,22 @@ class Figure8(MEKAOnIris):
         return [
             Check(
                 enough[0] > 6,
-                f"Nyström is at MEKA's error, {meka:.3f}, with rank {enough[0]}; MEKA has 6 "
-                f"numbers a row. At rank 6 Nyström's error is {by[6]:.3f}.",
+                f"Nyström reaches MEKA's error of {meka:.3f} at rank {enough[0]}; MEKA stores 6 "
+                f"numbers per row. At rank 6, Nyström's error is {by[6]:.3f}.",
             )
         ]
 
 
 class Figure9(MEKAOnIris):
     name = "000/figure-9"
-    title = "MEKA over the threshold for links"
+    title = "MEKA against the threshold for links"
     claim = "Threshold 0 is BKA; the error falls as the threshold grows and more links are kept."
-    note = "The threshold is a distance of centres, from 0 to more than the largest there is."
-    over, x_title, x_is_log = "distance", "threshold: largest distance of linked centres", False
+    note = "The threshold is a distance between centres, from 0 to more than the largest."
+    over, x_title, x_is_log = (
+        "distance",
+        "threshold: largest distance between linked centres",
+        False,
+    )
 
     def units(self, settings: Settings) -> list[Unit]:
         common = {"gamma": 0.5, "rank": 6, "blocks": 5, "runs": runs(settings)}
@@ -338,7 +347,7 @@ class Figure9(MEKAOnIris):
         values = list(by.values())
         rise = max(later - now for now, later in pairwise(values))
         return [
-            Check(apart < 1e-9, f"At threshold 0 MEKA and BKA differ by {apart:.1g} at most."),
+            Check(apart < 1e-9, f"At threshold 0, MEKA and BKA differ by at most {apart:.1g}."),
             Check(
                 rise <= 0.01 * values[0] and values[-1] < 0.5 * values[0],
                 f"The error falls from {values[0]:.3f} to {values[-1]:.3f}, and rises by at most "

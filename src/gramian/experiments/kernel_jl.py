@@ -21,12 +21,12 @@ SHOWN = 600  # points of a picture
 
 class Figure1(Experiment):
     name = "004/figure-1"
-    title = "Two toy sets before and after Kernel-JL"
+    title = "Two toy data sets before and after Kernel-JL"
     claim = "Kernel-JL to two dimensions separates clusters as kernel PCA does."
     note = (
-        "5,000 points, a subsample of 100, two features. The paper does not give its kernel's "
-        "width; here the 25th percentile of distances, as in its table 2. Accuracy is that of the "
-        "best line (logistic regression), in medians over the draws; the first draw is shown."
+        "5,000 points, a subsample of 100, two features. The paper does not give the kernel width; "
+        "here it is the 25th percentile of distances, as in table 2. Accuracy is that of logistic "
+        "regression, the median over the draws; the figures show the first draw."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -57,7 +57,7 @@ class Figure1(Experiment):
         drawn = []
         for unit in results:
             where = unit["data"].capitalize()
-            said = f"The best line puts {100 * unit['accuracy before']:.1f} % on the right side."
+            said = f"A line classifies {100 * unit['accuracy before']:.1f} % correctly."
             plane = "first column", "second column"
             drawn.append(Points(f"{where}, before", unit["before"], *plane, said))
             said = f"After Kernel-JL: {100 * unit['accuracy'][0]:.1f} %."
@@ -73,8 +73,8 @@ class Figure1(Experiment):
             found.append(
                 Check(
                     median > 0.98 and median > before,
-                    f"{unit['data']}: a line puts {100 * before:.1f} % of the points on the right "
-                    f"side, after Kernel-JL {100 * median:.1f} %, after kernel PCA "
+                    f"{unit['data']}: a line classifies {100 * before:.1f} % of the points "
+                    f"correctly; after Kernel-JL {100 * median:.1f} %, after kernel PCA "
                     f"{100 * pca:.1f} %.",
                 )
             )
@@ -91,12 +91,13 @@ PAPER = {
 class Table2(Experiment):
     name = "004/table-2"
     title = "k-means after each map"
-    claim = "Kernel-JL clusters as kernel k-means and KPCA do, in less preprocessing time."
+    claim = "Kernel-JL clusters as well as kernel k-means and KPCA, with less preprocessing time."
     note = (
-        "IoT was not to be had. Not said are the scaling, which Rand index, and how often k-means "
-        "was started: the paper's numbers fit the plain index, one start a run, Avila as it comes "
-        "and Banknotes in units of standard deviations. Times are of fit and transform. The quick "
-        "run takes scikit-learn's digits and breast cancer data, of which the paper says nothing."
+        "The IoT data was not available. The paper does not state the scaling, the kind of Rand "
+        "index, or the number of k-means starts; its numbers fit the plain index, one start per "
+        "run, unscaled Avila and standardised Banknotes. Times are for fit and transform. The "
+        "quick run uses scikit-learn's digits and breast cancer data, which the paper does not "
+        "use."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -132,7 +133,7 @@ class Table2(Experiment):
                 paper = PAPER.get(name)
                 theirs = "" if paper is None else f"{paper[i][0]:.3f} ± {paper[i][1]:g}"
                 rows.append([name, method, time, f"{mean:.3f} ± {spread:.3f}", theirs])
-        header = ["data", "method", "preprocessing", "Rand index", "the paper's"]
+        header = ["data", "method", "preprocessing", "Rand index", "paper"]
         return [Grid(self.title, header, rows, "Means and standard deviations over the runs.")]
 
     def checks(self, results: Results) -> list[Check]:
@@ -150,7 +151,7 @@ class Table2(Experiment):
                     Check(
                         max(apart) <= 1,
                         f"{name}: all four indices are within {2 * max(apart):.1f} of the paper's "
-                        "standard deviations; asked for is two.",
+                        "standard deviations; the check allows two.",
                     )
                 )
             others = min(index["Nyström"], index["fast KPCA"])
@@ -162,23 +163,26 @@ class Table2(Experiment):
                 )
             )
             faster = min(seconds["Nyström"], seconds["fast KPCA"]) / seconds["Kernel-JL"]
-            text = f"{name}: the faster of the other two takes {faster:.1f} times as long."
+            text = (
+                f"{name}: the faster of the other two takes {faster:.1f} times as long as "
+                "Kernel-JL."
+            )
             found.append(Check(faster > 1, text))
         return found
 
 
 class Figure2(Experiment):
     name = "004/figure-2"
-    title = "Effects of the features r and of the subsample s"
+    title = "Effect of the number of features r and the subsample size s"
     claim = "The methods are most sensitive to the size of the subsample; Kernel-JL is most stable."
     note = (
-        "The paper's figure is of 10,000 rows of IoT, which was not to be had: here of Avila. "
-        "Sensitive: the range of the mean index over the sizes; stable: the standard deviation "
-        "over the runs. On Avila the index hardly depends on either size, by about two standard "
-        "deviations over the runs, so that it cannot say which matters more. The quick run takes "
-        "scikit-learn's breast cancer data, on which Kernel-JL to few features is the least "
-        "stable: they are random, those of the others the leading ones. The paper calls s n, and "
-        "r d."
+        "The paper's figure uses 10,000 rows of IoT, which was not available; this one uses Avila. "
+        "Sensitivity is the range of the mean index over the sizes; stability is the standard "
+        "deviation over the runs. On Avila, the index hardly depends on either size (by about two "
+        "standard deviations), so the data cannot show which matters more. The quick run uses "
+        "scikit-learn's breast cancer data, on which Kernel-JL with few features is the least "
+        "stable: its features are random, while the others' are the leading ones. The paper calls "
+        "s n and r d."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -212,13 +216,13 @@ class Figure2(Experiment):
         drawn = []
         for varied, x, title, fixed in (
             ("features", "r", "features r", "s = 200"),
-            ("subsample", "s", "rows s of the subsample", "r = 10"),
+            ("subsample", "s", "subsample size s", "r = 10"),
         ):
             series = {
                 m: results.mean_curve(x, "index", varied=varied, method=m) for m in METHODS[1:]
             }
             y = axis("Rand index", is_log=False)
-            drawn.append(curves(f"Over {title}, {fixed}", axis(title), y, series, MEANS))
+            drawn.append(curves(f"Against {title}, {fixed}", axis(title), y, series, MEANS))
         return drawn
 
     def checks(self, results: Results) -> list[Check]:
@@ -238,8 +242,8 @@ class Figure2(Experiment):
         return [
             Check(
                 ranges["subsample"] > ranges["features"],
-                f"The index spans {ranges['subsample']:.4f} over the subsample's size, "
-                f"{ranges['features']:.4f} over the features.",
+                f"The index varies by {ranges['subsample']:.4f} over the subsample sizes and by "
+                f"{ranges['features']:.4f} over the numbers of features.",
             ),
             Check(
                 spread["Kernel-JL"] <= min(spread.values()),
@@ -253,8 +257,9 @@ class Theorem1(Experiment):
     title = "The rates of theorem 1"
     claim = "Inner products of features approach ⟨f, Σ³g⟩ at the rate r^(-1/2) + s^(-1/2)."
     note = (
-        "‖ZZᵀ - K⁴/n³‖_F / ‖K⁴/n³‖_F over n rows of digits: K⁴/n³ holds ⟨k(x, ·), Σ³ k(y, ·)⟩ "
-        "for their covariance Σ; not centred. The other size is large: 4,000 features, all rows."
+        "‖ZZᵀ - K⁴/n³‖_F / ‖K⁴/n³‖_F on n rows of digits. K⁴/n³ holds ⟨k(x, ·), Σ³ k(y, ·)⟩ for "
+        "their covariance Σ, without centring. The other size is large: 4,000 features, or all "
+        "rows."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -282,10 +287,10 @@ class Theorem1(Experiment):
         y, drawn = axis("relative error of inner products"), []
         for varied, x, title in (
             ("features", "r", "features r"),
-            ("subsample", "s", "rows s of the subsample"),
+            ("subsample", "s", "subsample size s"),
         ):
             series = {"Kernel-JL": results.curve(x, "error", varied=varied)}
-            drawn.append(curves(f"Over {title}", axis(title), y, series, RUNS))
+            drawn.append(curves(f"Against {title}", axis(title), y, series, RUNS))
         return drawn
 
     def checks(self, results: Results) -> list[Check]:
@@ -295,13 +300,13 @@ class Theorem1(Experiment):
                 {v: results.mean("error", varied=varied, **{x: v})
                  for v in results.choices(x, varied=varied)}
             )  # fmt: skip
-            text = f"The error falls as {x} to the power of {power:.2f}; the theorem has -0.5."
+            text = f"The error falls as {x}^{power:.2f}; the theorem says {x}^-0.5."
             found.append(Check(-0.75 < power < -0.35, text))
         return found
 
 
 def _by_class(points: np.ndarray, labels: np.ndarray) -> dict[str, list[list[float]]]:
-    """Some points of each of two clusters, to three digits of what they span."""
+    """Return some points of each of two clusters, rounded to three digits of their range."""
     scale = np.abs(points).max()
     shown = np.round(points[:SHOWN] / scale, 3)
     return {

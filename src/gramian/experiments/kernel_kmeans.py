@@ -1,4 +1,4 @@
-"""003, figures 1 and 2, and what its lemmas say of landmarks."""
+"""003, figures 1 and 2, and the lemmas on numbers of landmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUSTERS = 10
 
 
 def cluster(train: Any, test: Any, m: int, runs: int) -> dict[str, Any]:
-    """The risk on other rows and the agreement with the classes, of several runs."""
+    """Return the risk on unseen rows and the agreement with the classes, over several runs."""
     (X, y), (X_test, _) = train, test
     gamma = RBF("mean").fit(X, random_state=0).gamma_
     risks, agreement = [], []
@@ -38,7 +38,7 @@ def cluster(train: Any, test: Any, m: int, runs: int) -> dict[str, Any]:
 
 
 class OverLandmarks(Experiment):
-    """Figures 1 and 2: risk and agreement over the number of landmarks."""
+    """Figures 1 and 2: risk and agreement against the number of landmarks."""
 
     def figures(self, results: Results) -> list[Curves]:
         sizes = sorted(results.choices("n"), reverse=True)
@@ -52,7 +52,7 @@ class OverLandmarks(Experiment):
         n_test = results[0]["n_test"]
         return [
             curves(
-                "Risk", x, axis(f"W on {n_test:,} other rows", is_log=False), risk, MEANS, marked
+                "Risk", x, axis(f"W on {n_test:,} unseen rows", is_log=False), risk, MEANS, marked
             ),
             curves(
                 "Agreement with the digits",
@@ -82,28 +82,28 @@ class OverLandmarks(Experiment):
             ),
             Check(
                 beyond < 0.25 and last < 1.02 * at,
-                f"From there to {counts[-1]} landmarks it falls to {last:.4f}, by "
-                f"{100 * max(beyond, 0.0):.0f} % of that again: a plateau where this is less than "
-                "25 %.",
+                f"From there to {counts[-1]} landmarks it falls to {last:.4f}, a further "
+                f"{100 * max(beyond, 0.0):.0f} % of that drop; less than 25 % counts as a plateau.",
             ),
             Check(
                 nmi < nmi_at and nmi_at > 0.9 * nmi_last,
-                f"The agreement with the classes is {nmi:.3f}, {nmi_at:.3f} and {nmi_last:.3f}.",
+                f"At these sizes the agreement with the classes is {nmi:.3f}, {nmi_at:.3f} and "
+                f"{nmi_last:.3f}.",
             ),
         ]
 
 
 class Figure1(OverLandmarks):
     name = "003/figure-1"
-    title = "Kernel k-means on MNIST60K over landmarks"
+    title = "Kernel k-means on MNIST60K against landmarks"
     claim = (
         "The cost on unseen rows decreases with the number of landmarks and plateaus once 1/m is "
         "about 1/√n; so does the agreement with the classes."
     )
     note = (
-        "The kernel's width is the root of the mean squared distance of two rows, as meant; the "
-        "text's formula has the root and 1/n² in the wrong order. Full passes of Lloyd, one start "
-        "each, in place of mini-batches. The quick run takes scikit-learn's digits for MNIST."
+        "The kernel's width is the root mean squared distance between rows, as intended; the "
+        "paper's formula swaps the root and 1/n². Full passes of Lloyd's algorithm from one start, "
+        "instead of mini-batches. The quick run uses scikit-learn's digits instead of MNIST."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -120,12 +120,12 @@ class Figure1(OverLandmarks):
 class Figure2(OverLandmarks):
     name = "003/figure-2"
     title = "Kernel k-means on many deformed digits"
-    claim = "On MNIST8M the behaviour is the same as on MNIST60K, with smaller intervals."
+    claim = "MNIST8M behaves like MNIST60K, with smaller intervals."
     note = (
-        "MNIST8M's images were made from MNIST's by deformations. Here as many are made as asked "
-        "for, elastically and otherwise at random; the test images come from other originals. The "
-        "intervals are compared with those of a tenth of the rows, at equal landmarks; with few "
-        "of these their draw is all that makes W differ between runs, however many rows there are."
+        "MNIST8M consists of deformed MNIST images. Here any number of images is made by random "
+        "elastic and other deformations; the test images come from other originals. Intervals are "
+        "compared with those for a tenth of the rows, at equal landmarks. With few landmarks, W "
+        "differs between runs only because of their draw, however many rows there are."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -145,13 +145,14 @@ class Figure2(OverLandmarks):
             shares = np.maximum(many, 1e-12) / np.maximum(few, 1e-12)
             middle = float(np.exp(np.log(shares).mean()))
             text = f"Intervals for W are {middle:.2f} times as wide with {sizes[1]:,} rows as with"
-            text += f" {sizes[0]:,} ({shares.min():.2f} to {shares.max():.2f} by the landmarks)."
+            text += f" {sizes[0]:,} ({shares.min():.2f} to {shares.max():.2f}, depending on the"
+            text += " landmarks)."
             found.append(Check(middle < 1, text))
         if results[0]["data"] == "mnist":
             m = min(results.choices("m"), key=lambda m: abs(m - 400))
             agreement = results.mean("agreement", n=sizes[-1], m=m)
-            text = f"The agreement is {agreement:.3f} with {m} landmarks; the paper's, of other"
-            text += " images, is 0.405 with 400. Asked for is a difference of 0.05 at most."
+            text = f"The agreement is {agreement:.3f} with {m} landmarks; the paper's, on other"
+            text += " images, is 0.405 with 400. The check allows a difference of 0.05."
             found.append(Check(abs(agreement - 0.405) <= 0.05, text))
         return found
 
@@ -161,19 +162,21 @@ class Figure2(OverLandmarks):
 
 
 def _around_root(n: int, least: int) -> list[int]:
-    """Numbers of landmarks up to twice √n, which is one of them."""
+    """Return numbers of landmarks up to 2√n, including √n."""
     root = sqrt(n)
     return sorted({least, *(max(least, round(share * root)) for share in (0.15, 0.4, 1, 2))})
 
 
 class Landmarks(Experiment):
     name = "003/landmarks"
-    title = "Uniform landmarks against ridge leverage scores"
+    title = "Uniform landmarks and ridge leverage scores"
     claim = (
-        "Sampling by ridge leverage scores needs in the order of d_eff(γ) landmarks, uniform "
-        "sampling n/γ; uniform ones are enough for the risk."
+        "Sampling by ridge leverage scores needs on the order of d_eff(γ) landmarks, uniform "
+        "sampling n/γ; uniform landmarks are enough for the risk."
     )
-    note = "γ = √n. Shown is the trace error, tr(K - K̃)/tr K, and the risk W of kernel k-means."
+    note = (
+        "γ = √n. The figures show the trace error tr(K - K̃)/tr K and the risk W of kernel k-means."
+    )
 
     def units(self, settings: Settings) -> list[Unit]:
         if settings.quick:
@@ -200,7 +203,7 @@ class Landmarks(Experiment):
         x, figures = axis("landmarks m"), []
         for what, title, y in (
             ("left", "Trace error", axis("tr(K - K̃) / tr K")),
-            ("risk", "Risk on other rows", axis("W", is_log=False)),
+            ("risk", "Risk on unseen rows", axis("W", is_log=False)),
         ):
             series = {
                 name: results.mean_curve("m", what, method=method) for method, name in names.items()
@@ -223,31 +226,33 @@ class Landmarks(Experiment):
         return [
             Check(
                 middle < 1.02,
-                f"Leverage scores leave {middle:.2f} times the trace error of uniform landmarks "
+                f"Leverage scores have {middle:.2f} times the trace error of uniform landmarks "
                 f"({min(ratios):.2f} to {max(ratios):.2f}).",
             ),
             Check(
                 falls[max(falls)] < 0.5 * falls[min(falls)],
-                f"With {min(falls)} to {max(falls)} uniform landmarks the trace error falls from "
+                f"With {min(falls)} to {max(falls)} uniform landmarks, the trace error falls from "
                 f"{falls[min(falls)]:.3f} to {falls[max(falls)]:.3f}.",
             ),
             Check(
                 abs(more) < 0.05,
-                f"With {root} landmarks uniform ones cost {100 * more:+.1f} % of the others' risk.",
+                f"With {root} landmarks, the risk with uniform ones differs by {100 * more:+.1f} % "
+                "from that with leverage scores.",
             ),
         ]
 
 
 class Lemmas(Experiment):
     name = "003/lemmas"
-    title = "How many landmarks preserve the space"
+    title = "How many landmarks preserve the feature space"
     claim = (
         "m ≥ 12 κ² (n/γ) log(n/δ)/ε² uniform landmarks, or 12 κ² d_eff(γ) log(n/δ)/ε² by leverage "
         "scores, are γ-preserving with probability 1 - δ; d_eff(γ) ≤ min(rank K, tr K/γ)."
     )
     note = (
-        "The constants are generous: most of these numbers are above n. The text's bound on d_eff "
-        "lacks tr K. Needed: the fewest landmarks, of a series, of which 19 of 20 draws preserve."
+        "The constants are generous: most of these numbers exceed n. The paper's bound on d_eff "
+        "lacks tr K. 'Needed' is the smallest tested number of landmarks for which 19 of 20 draws "
+        "are γ-preserving."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -298,7 +303,10 @@ class Lemmas(Experiment):
         keys = ["ridge", "dimension", "most", "lemma 1", "uniform", "lemma 3", "leverage"]
         rows = [[unit[key] for key in keys] for unit in results]
         drawn = curves("Landmarks needed", axis("γ"), axis("landmarks"), series, f"{n} rows.")
-        return [drawn, Grid("Beside the lemmas", header, rows, f"δ = 0.05, ε = 0.5, {n} rows.")]
+        return [
+            drawn,
+            Grid("Compared with the lemmas", header, rows, f"δ = 0.05, ε = 0.5, {n} rows."),
+        ]
 
     def checks(self, results: Results) -> list[Check]:
         over = max(unit["dimension"] / unit["most"] for unit in results)
@@ -312,18 +320,18 @@ class Lemmas(Experiment):
             Check(over <= 1 + 1e-9, f"d_eff is at most {over:.2f} of min(n, tr K/γ)."),
             Check(
                 max(shares) <= 1,
-                f"At most {100 * max(shares):.2g} % of the lemmas' landmarks are needed.",
+                f"At most {100 * max(shares):.2g} % of the landmarks in the lemmas are needed.",
             ),
             Check(
                 power < -0.4,
-                f"The uniform landmarks needed fall as γ to the power of {power:.2f}, and are "
+                f"The number of uniform landmarks needed falls as γ^{power:.2f} and is "
                 f"{min(factor):.1f} to {max(factor):.1f} times d_eff(γ).",
             ),
         ]
 
 
 def _divided(name: str, n: int) -> Any:
-    """n rows to learn from, and the others; MNIST has its own test part."""
+    """Return n training rows and the others; MNIST has its own test set."""
     X, y = data.rows(name, "pixels", "float32")
     if name == "mnist":
         if n >= 60_000:

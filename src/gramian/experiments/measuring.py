@@ -1,4 +1,4 @@
-"""What several experiments measure; code that numbers come from, so that its digest is theirs."""
+"""Measurements that several experiments share; its digest is part of theirs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from gramian.samplers import Landmarks, Sampler, Uniform
 
 
 def errors(make: Callable[[int], Approximation], X: np.ndarray, runs: int) -> list[float]:
-    """The relative Frobenius error ‖K - K̃‖ / ‖K‖ of fits with the seeds 0, 1, ..."""
+    """Return relative Frobenius errors ‖K - K̃‖ / ‖K‖ of fits with the seeds 0, 1, ..."""
     return [float(relative_error(make(seed).fit(X), X, random_state=seed)) for seed in range(runs)]
 
 
 def blocks_or_nystroem(
     method: str, gamma: float, rank: int, blocks: int = 3, landmarks: int | None = None
 ) -> Callable[[int], Approximation]:
-    """The methods of the report on Iris, by name, from a seed.
+    """Return the methods of the report on Iris, by name, each a function of a seed.
 
-    ``rank`` is the total rank. Nyström draws its landmarks uniformly, by default as many.
+    ``rank`` is the total rank. Nyström draws its landmarks uniformly, by default ``rank`` of them.
     """
     kernel = RBF(gamma)
     if method == "BKA":
@@ -46,7 +46,7 @@ def blocks_or_nystroem(
 
 
 def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> list[float]:
-    """The same error of scikit-learn's Nystroem."""
+    """Return the same error for scikit-learn's Nystroem."""
     K = np.asarray(RBF(gamma)(X), dtype=np.float64)
     found = []
     for seed in range(runs):
@@ -59,7 +59,7 @@ def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> list[
 
 
 class AtMost(Sampler):
-    """Uniform landmarks, no more than so many; a block's basis would else have its own number."""
+    """Uniform landmarks, at most ``count``; otherwise a block's basis chooses its own number."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -69,7 +69,7 @@ class AtMost(Sampler):
 
 
 def least_seconds(call: Callable[[], Any], times: int) -> float:
-    """The shortest of several runs: what the work takes when nothing comes in between."""
+    """Return the shortest time of several runs, the one with the least interference."""
     found = []
     for _ in range(times):
         start = perf_counter()
@@ -78,13 +78,13 @@ def least_seconds(call: Callable[[], Any], times: int) -> float:
     return min(found)
 
 
-# Kernel-JL beside what its paper compares it with.
+# Kernel-JL and the methods that its paper compares it with.
 
 PERCENTILE = ("percentile", 25)  # exp(-‖x - y‖²/σ²), σ the 25th percentile of distances
 
 
 def kernel_jl_maps(X: np.ndarray, s: int, r: int) -> dict[str, Callable[[int], np.ndarray]]:
-    """From a seed to r features of the rows from a subsample of s, for each method."""
+    """For each method, a function from a seed to r features based on a subsample of s rows."""
     kernel = RBF(RBF(PERCENTILE).fit(X).gamma_)
     kept = {"rank": r} if r < s else {}
     models: dict[str, Callable[[int], Approximation]] = {
@@ -105,6 +105,6 @@ def rand_index(Z: np.ndarray, y: np.ndarray, k: int, seed: int) -> float:
 
 
 def line_accuracy(X: np.ndarray, y: np.ndarray) -> float:
-    """How many of the points a straight line, or plane, can put on the right side."""
+    """Return the fraction of points that a line or plane classifies correctly."""
     line = make_pipeline(StandardScaler(), LogisticRegression(C=1e6, max_iter=1000))
     return float(line.fit(X, y).score(X, y))

@@ -1,4 +1,4 @@
-"""002, figures 7 to 10: MEKA's error and time, beside other methods and in its own steps."""
+"""002, figures 7 to 10: MEKA's error and time, against other methods and by step."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gramian.kernels import RBF, Laplacian
 from gramian.learners import KernelRidge
 
 BLOCKS = 5
-LEAST = "The least CPU time of the runs, on one thread."
+LEAST = "The shortest CPU time of the runs, on one thread."
 
 
 def numbers_a_row(model: Any, n: int) -> float:
-    """How many numbers an approximation keeps of each row."""
+    """Return how many numbers an approximation stores per row."""
     return float(model.nbytes_ / (8 * n))
 
 
@@ -41,7 +41,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def timed(seconds: list[float]) -> Iterator[None]:
-    """Adds the CPU time of one thread: what others do on the machine counts little."""
+    """Measure CPU time in one thread, which other load on the machine hardly affects."""
     with one_thread():
         start = process_time()
         yield
@@ -53,8 +53,8 @@ class Figure7(Experiment):
     title = "Kernel ridge regression with Nyström, CSI and MEKA"
     claim = "MEKA and Nyström are much faster than CSI for kernel regression."
     note = (
-        "RBF on columns in [0, 1]; a fifth of the rows held out. Times are compared at equal "
-        "error, memory with the links counted. In the quick run the target is the digit shown."
+        "RBF on columns in [0, 1], with a fifth of the rows held out. Times are compared at equal "
+        "error; memory includes the links. In the quick run, the target is the digit."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -104,9 +104,9 @@ class Figure7(Experiment):
         for name in results.choices("data"):
             own = results.where(data=name)
             memory = {m: own.over("kept", "error", method=m) for m in own.choices("method")}
-            x = axis("numbers kept of a row")
-            drawn.append(curves(f"{name}: error over memory", x, y, memory, RUNS))
-            drawn.append(curves(f"{name}: error over time", CPU_SECONDS, y, by_time(own), LEAST))
+            x = axis("numbers per row")
+            drawn.append(curves(f"{name}: error against memory", x, y, memory, RUNS))
+            drawn.append(curves(f"{name}: error against time", CPU_SECONDS, y, by_time(own), LEAST))
         return drawn
 
     def checks(self, results: Results) -> list[Check]:
@@ -121,11 +121,11 @@ class Figure7(Experiment):
 
 class Figure8(Experiment):
     name = "002/figure-8"
-    title = "MEKA over the threshold ε for links"
-    claim = "A larger ε leaves out more links: the error is higher, and the fit faster."
+    title = "MEKA against the threshold ε for links"
+    claim = "A larger ε drops more links: the error is higher and the fit faster."
     note = (
-        "gamma 1 (digits: 0.3), all links at ε = 0 and none at 1. The quick run takes "
-        "scikit-learn's digits for ijcnn1. The authors set ε to 0.1."
+        "gamma 1 (digits: 0.3), all links at ε = 0 and none at 1. The quick run uses "
+        "scikit-learn's digits instead of ijcnn1. The authors set ε to 0.1."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -170,7 +170,7 @@ class Figure8(Experiment):
                 x,
                 CPU_SECONDS,
                 time,
-                "The least CPU time of the runs, on one thread.",
+                "The shortest CPU time of the runs, on one thread.",
             ),
         ]
 
@@ -185,7 +185,11 @@ class Figure8(Experiment):
                 falls <= 0.02 * values[-1] and values[-1] > 2 * values[0],
                 f"The error rises from {values[0]:.4f} with {links[first]:.0f} links to "
                 f"{values[-1]:.4f} with {links[last]:.0f}"
-                + (f", and falls by {falls:.1g} at most between." if falls > 0 else " throughout."),
+                + (
+                    f", falling by at most {falls:.1g} in between."
+                    if falls > 0
+                    else ", never falling."
+                ),
             ),
             Check(
                 seconds[last] < seconds[first],
@@ -197,12 +201,12 @@ class Figure8(Experiment):
 
 class Figure9(Experiment):
     name = "002/figure-9"
-    title = "Time for each step of MEKA over the number of blocks"
+    title = "Time of each step of MEKA against the number of blocks"
     claim = (
-        "With few blocks the bases take most of the time; the links, whose number grows as the "
-        "square, take more and more."
+        "With few blocks, the bases take most of the time; the number of links grows "
+        "quadratically, so they take more and more."
     )
-    note = "Rank 100 in each block (digits: 20), gamma 1. The quick run takes digits for ijcnn1."
+    note = "Rank 100 in each block (digits: 20), gamma 1. The quick run uses digits."
 
     def units(self, settings: Settings) -> list[Unit]:
         where: Unit = {"data": "ijcnn1", "scale": "none", "gamma": 1.0, "rank": 100, "runs": 5}
@@ -232,8 +236,8 @@ class Figure9(Experiment):
         }
         series = {name: results.curve("blocks", step) for name, step in steps.items()}
         said = (
-            "The least time of the runs, on one thread. Making K̃ positive semi-definite is no step "
-            "of the paper's."
+            "The shortest time of the runs, on one thread. Making K̃ positive semi-definite is "
+            "not a step of the paper."
         )
         return [curves(self.title, axis("blocks"), SECONDS, series, said)]
 
@@ -244,12 +248,12 @@ class Figure9(Experiment):
         return [
             Check(
                 basis[few] > links[few],
-                f"With {few} blocks the bases take {1e3 * basis[few]:.1f} ms, the links "
+                f"With {few} blocks, the bases take {1e3 * basis[few]:.1f} ms, the links "
                 f"{1e3 * links[few]:.1f} ms.",
             ),
             Check(
                 shares[1] > 1.5 * shares[0] and links[many] > 3 * links[few],
-                f"The links' share of both grows from {100 * shares[0]:.0f} % to "
+                f"The share of the links grows from {100 * shares[0]:.0f} % to "
                 f"{100 * shares[1]:.0f} % with {many} blocks.",
             ),
         ]
@@ -258,15 +262,15 @@ class Figure9(Experiment):
 class Figure10(Experiment):
     name = "002/figure-10"
     title = "The Laplacian kernel"
-    claim = "MEKA is more memory-efficient and faster than Nyström, RNys and KNys for it."
+    claim = "MEKA is more memory-efficient and faster than Nyström, RNys and KNys here, too."
     note = (
-        "3 blocks. The paper's gamma is 2⁻⁷ on columns as they come; in units of [0, 1], where "
-        "100 is 1, that is 100·2⁻⁷. 'Rank of W' takes twice the landmarks and keeps a rank of W, "
-        "as randomized Nyström (RNys) does. Times are compared at equal error, memory with the "
-        "links counted. gramian's MEKA is not the faster one: its blocks look at three times as "
-        "many landmarks as their rank, for a better basis, and k-means comes on top, while "
-        "Nyström with some hundred landmarks is little more than one product of matrices. The "
-        "quick run takes scikit-learn's digits."
+        "3 blocks. The paper's gamma is 2⁻⁷ on unscaled columns; with columns scaled from [0, "
+        "100] to [0, 1] this is 100·2⁻⁷. 'Rank of W' uses twice the landmarks and truncates W, "
+        "as randomised Nyström (RNys) does. Times are compared at equal error; memory includes "
+        "the links. gramian's MEKA is not faster: for a better basis, its blocks use three times "
+        "as many landmarks as their rank, and it also runs k-means, while Nyström with a few "
+        "hundred landmarks is little more than one matrix product. The quick run uses "
+        "scikit-learn's digits."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -303,8 +307,8 @@ class Figure10(Experiment):
     def figures(self, results: Results) -> list[Curves]:
         memory = {m: results.over("kept", "error", method=m) for m in results.choices("method")}
         return [
-            curves("Error over memory", axis("numbers kept of a row"), ERROR, memory, RUNS),
-            curves("Error over time", CPU_SECONDS, ERROR, by_time(results), LEAST),
+            curves("Error against memory", axis("numbers per row"), ERROR, memory, RUNS),
+            curves("Error against time", CPU_SECONDS, ERROR, by_time(results), LEAST),
         ]
 
     def checks(self, results: Results) -> list[Check]:

@@ -1,4 +1,4 @@
-"""002, theorems 2 and 3: what is measured, and the bound. On Iris, which has few columns."""
+"""002, theorems 2 and 3: measured errors and their bounds. On Iris, which has few columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from gramian.matrices.gram import Gram
 
 class Theorem2(Experiment):
     name = "002/theorem-2"
-    title = "Blocks of tight clusters are of low rank"
-    claim = "‖K_st - best of rank r‖_F ≤ 4 C r^(-1/d) √(n_s n_t) min(radius_s, radius_t)."
-    note = "Iris: with 4 columns the bound says something. All 9 blocks of 3."
+    title = "Blocks of tight clusters have low rank"
+    claim = (
+        "‖K_st - best rank-r approximation‖_F ≤ 4 C r^(-1/d) √(n_s n_t) min(radius_s, radius_t)."
+    )
+    note = "Iris, because with 4 columns the bound is informative. All 9 blocks of 3 clusters."
 
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(data="iris", gamma=0.3, blocks=3, rank=[1, 2, 4, 8, 16, 32])
@@ -42,7 +44,7 @@ class Theorem2(Experiment):
             "measured": results.curve("rank", "left"),
             "bound": results.curve("rank", "bound"),
         }
-        y = axis("error of the best of rank r")
+        y = axis("error of the best rank-r approximation")
         said = "Medians over the blocks, and the middle 80 % of them."
         return [curves(self.title, axis("rank r"), y, series, said)]
 
@@ -52,7 +54,7 @@ class Theorem2(Experiment):
         ]
         by = results.medians("left", "rank")
         return [
-            Check(max(shares) <= 1, f"No block exceeds {max(shares):.2f} of its bound."),
+            Check(max(shares) <= 1, f"No block's error exceeds {max(shares):.2f} times its bound."),
             Check(
                 by[max(by)] < 1e-3 * by[min(by)],
                 f"The blocks' error falls from {by[min(by)]:.2g} at rank {min(by)} to "
@@ -64,10 +66,10 @@ class Theorem2(Experiment):
 class Theorem3(Experiment):
     name = "002/theorem-3"
     title = "MEKA's error and its bound"
-    claim = "‖K - K̃‖_F ≤ ‖K - K_ck‖_F + (64k/m)^¼ n K_max √(1 + θ) + 2‖Δ‖_F, mostly."
+    claim = "‖K - K̃‖_F ≤ ‖K - K_ck‖_F + (64k/m)^¼ n K_max √(1 + θ) + 2‖Δ‖_F with high probability."
     note = (
-        "The theorem speaks of landmarks drawn from all rows and links fitted on all pairs; "
-        "gramian's are drawn in blocks and fitted on samples. δ = 0.05."
+        "The theorem assumes landmarks drawn from all rows and links fitted on all pairs; gramian "
+        "draws landmarks within blocks and fits links on samples. δ = 0.05."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -103,10 +105,10 @@ class Theorem3(Experiment):
         shares = [max(unit["measured"]) / unit["bound"] for unit in results]
         near = [float(np.median(unit["measured"])) / unit["best"] for unit in results]
         return [
-            Check(max(shares) <= 1, f"The error is at most {max(shares):.2f} of the bound."),
+            Check(max(shares) <= 1, f"The error is at most {max(shares):.2f} times the bound."),
             Check(
                 min(near) >= 1 - 1e-9 and max(near) < 5,
-                f"It is {min(near):.2f} to {max(near):.2f} times that of the best of its rank.",
+                f"It is {min(near):.2f} to {max(near):.2f} times the best possible at its rank.",
             ),
         ]
 

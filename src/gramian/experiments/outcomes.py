@@ -1,4 +1,4 @@
-"""What experiments came to: each with its numbers and verdict, and all of them as files."""
+"""The outcomes of experiments, with numbers and verdicts, and their files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gramian.experiments.results import Results
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """An experiment, what was measured and what it says.
+    """An experiment with its numbers and verdict.
 
-    ``reproduced`` is None where it could not be run, and ``reason`` says why.
+    ``reproduced`` is None if it could not be run; ``reason`` says why.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Reproduction:
 
     @property
     def measured(self) -> str:
-        """The day of the last measurement; today where there is none."""
+        """The day of the last measurement; today if there is none."""
         return max((each.measured for each in self.outcomes), default="") or str(date.today())
 
     @property
     def papers(self) -> dict[str, list[Outcome]]:
-        """The outcomes by the titles of the papers."""
+        """The outcomes, grouped by paper."""
         found: dict[str, list[Outcome]] = {}
         for each in self.outcomes:
             number = each.name.partition("/")[0]
@@ -97,9 +97,9 @@ class Reproduction:
         )
 
     def report(self, path: Any) -> Path:
-        """Write the report, one HTML page, and beside it the numbers as JSON; whole or not at all.
+        """Write the report as one HTML page, and the numbers next to it as JSON.
 
-        Returns the path of the page.
+        Returns the path of the page. A failure leaves no partial file.
         """
         from gramian.analysis.report.reproduction import page
 
@@ -111,13 +111,13 @@ class Reproduction:
         return target
 
     def summary(self) -> str:
-        """The verdicts as a page of Markdown."""
+        """Return the verdicts as Markdown."""
         from gramian.analysis.report.summary import summary
 
         return summary(self)
 
     def to_json(self) -> dict[str, Any]:
-        """All settings, numbers and verdicts, as JSON holds them."""
+        """Return all settings, numbers and verdicts as JSON values."""
         return {
             "measured": self.measured,
             "versions": self.versions,
@@ -127,5 +127,5 @@ class Reproduction:
 
 
 def numbers_beside(path: Path) -> Path:
-    """Where the numbers of a report are."""
+    """Return the path of a report's numbers."""
     return path.with_suffix(".json")

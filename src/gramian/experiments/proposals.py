@@ -1,4 +1,4 @@
-"""000, proposals for further work, tried: other landmarks, and an unknown number of clusters."""
+"""000, its proposals for further work: other landmarks, and an unknown number of clusters."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ LANDMARKS = {
 
 class OtherLandmarks(Experiment):
     name = "000/landmarks"
-    title = "Landmarks that represent the data, or know of each other"
+    title = "Landmarks that represent the data or depend on each other"
     claim = (
-        "Cluster centres should represent the data better than random points, and so should "
-        "sampling, such as by a Markov chain, that uses what was drawn before."
+        "Cluster centres should represent the data better than random points; so should sampling "
+        "that depends on earlier draws, such as a Markov chain."
     )
     note = (
-        "RPCholesky draws each landmark by what those before it leave; the k-DPP is sampled by a "
-        "Markov chain of swaps. For a Gaussian kernel the report's own probabilities are uniform."
+        "RPCholesky draws each landmark in proportion to the error left by the previous ones; the "
+        "k-DPP is sampled by a Markov chain of swaps. For a Gaussian kernel, the report's "
+        "probabilities are uniform."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -68,8 +69,9 @@ class OtherLandmarks(Experiment):
             found.append(
                 Check(
                     middle < 0.97,
-                    f"{method.removeprefix('Nyström ')} leaves {middle:.2f} of the error of "
-                    f"uniform landmarks ({min(ratios):.2f} to {max(ratios):.2f} by their number).",
+                    f"{method.removeprefix('Nyström ')} has {middle:.2f} times the error of "
+                    f"uniform landmarks ({min(ratios):.2f} to {max(ratios):.2f}, depending on "
+                    "their number).",
                 )
             )
         return found
@@ -77,11 +79,11 @@ class OtherLandmarks(Experiment):
 
 class UnknownClusters(Experiment):
     name = "000/unknown-clusters"
-    title = "Blocks when the number of clusters is not known"
-    claim = "Online, a point may open a cluster of its own, so that their number need not be known."
+    title = "Blocks for an unknown number of clusters"
+    claim = "Online, a point can open a new cluster, so the number of clusters need not be known."
     note = (
-        "DP-means in the kernel's space (Kulis and Jordan) with a distance as its only setting; "
-        "its clusters are then MEKA's blocks. k-means is told the number that DP-means found."
+        "DP-means in feature space (Kulis and Jordan), with a distance as its only parameter; its "
+        "clusters become MEKA's blocks. k-means uses the number of clusters that DP-means found."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -113,7 +115,7 @@ class UnknownClusters(Experiment):
         header = ["threshold", "clusters", "agreement with the species", "MEKA's error", "k-means"]
         keys = ["threshold", "clusters", "agreement", "error", "error of k-means"]
         rows = [[unit[key] for key in keys] + [unit["error at random"]] for unit in results]
-        said = f"Blocks of DP-means, of k-means, at random; total rank {results[0]['rank']}."
+        said = f"Blocks by DP-means, by k-means and at random; total rank {results[0]['rank']}."
         return [Grid(self.title, [*header, "at random"], rows, said)]
 
     def checks(self, results: Results) -> list[Check]:
@@ -125,7 +127,7 @@ class UnknownClusters(Experiment):
             Check(
                 counts == sorted(counts, reverse=True) and counts[0] > counts[-1],
                 f"{counts[0]} clusters at distance {results[0]['threshold']:g} and {counts[-1]} at "
-                f"{results[-1]['threshold']:g}, fewer the larger it is.",
+                f"{results[-1]['threshold']:g}; the larger the distance, the fewer.",
             ),
             Check(
                 best["agreement"] > 0.3,
@@ -134,8 +136,8 @@ class UnknownClusters(Experiment):
             ),
             Check(
                 worst < 1.5 and random < 1,
-                f"MEKA's error with these blocks is at most {worst:.2f} times that with blocks of "
-                f"k-means, and at most {random:.2f} times that with random ones.",
+                f"MEKA's error with these blocks is at most {worst:.2f} times that with k-means "
+                f"blocks and at most {random:.2f} times that with random blocks.",
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""Measured numbers as a table of units, and what is read off it."""
+"""Measured numbers as a table of units, with medians, curves and ratios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPREAD = 10.0, 90.0  # percentiles between which a band lies
 
 
 class Results(list[dict[str, Any]]):
-    """One dictionary for each unit: its settings, and what was measured.
+    """A list with one dictionary per unit: its settings and its numbers.
 
     Examples
     --------
@@ -26,15 +26,15 @@ class Results(list[dict[str, Any]]):
     """
 
     def where(self, **fixed: Any) -> Results:
-        """The units with these values."""
+        """Return the units with these values."""
         return Results(r for r in self if all(r.get(k) == v for k, v in fixed.items()))
 
     def choices(self, name: str, **fixed: Any) -> list[Any]:
-        """The different values of a setting, in the order in which they come."""
+        """Return the distinct values of a setting, in order of appearance."""
         return list(dict.fromkeys(r[name] for r in self.where(**fixed) if name in r))
 
     def values(self, what: str, **fixed: Any) -> np.ndarray:
-        """All numbers of that name; a unit of several runs has a list of them."""
+        """Return all numbers of that name; a unit with several runs has a list of them."""
         found = [r[what] for r in self.where(**fixed) if r.get(what) is not None]
         if not found:
             raise KeyError(f"No {what!r} was measured for {fixed}.")
@@ -47,12 +47,12 @@ class Results(list[dict[str, Any]]):
         return float(np.mean(self.values(what, **fixed)))
 
     def medians(self, what: str, over: str, **fixed: Any) -> dict[Any, float]:
-        """The median for each value of the setting ``over``."""
+        """Return the median for each value of the setting ``over``."""
         chosen = self.where(**fixed)
         return {x: chosen.median(what, **{over: x}) for x in chosen.choices(over)}
 
     def curve(self, x: str, y: str, **fixed: Any) -> list[At]:
-        """Medians over the runs, and the band of the middle 80 % of them."""
+        """Return medians over the runs, with a band for the middle 80 %."""
         chosen, points = self.where(**fixed), []
         for value in sorted(chosen.choices(x)):
             found = chosen.values(y, **{x: value})
@@ -61,7 +61,7 @@ class Results(list[dict[str, Any]]):
         return points
 
     def over(self, x: str, y: str, **fixed: Any) -> list[At]:
-        """A curve over a number that was itself measured, one for each unit."""
+        """Return a curve against a number that was itself measured, one point per unit."""
         chosen = self.where(**fixed)
         bands = [np.percentile(unit[y], SPREAD) for unit in chosen]
         return sorted(
@@ -70,13 +70,13 @@ class Results(list[dict[str, Any]]):
         )
 
     def points(self, x: str, y: str, **fixed: Any) -> Points:
-        """Medians of two measured numbers, for each unit."""
+        """Return the medians of two measured numbers, for each unit."""
         return [
             (float(np.median(unit[x])), float(np.median(unit[y]))) for unit in self.where(**fixed)
         ]
 
     def mean_curve(self, x: str, y: str, **fixed: Any) -> list[At]:
-        """Means over the runs, and a 95 % confidence interval for each."""
+        """Return means over the runs, with 95 % confidence intervals."""
         chosen, points = self.where(**fixed), []
         for value in sorted(chosen.choices(x)):
             mean, half = interval(chosen.values(y, **{x: value}))
@@ -85,7 +85,7 @@ class Results(list[dict[str, Any]]):
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
-    """The mean, and half the width of a 95 % confidence interval for it."""
+    """Return the mean and half the width of its 95 % confidence interval."""
     if len(values) < 2:
         return float(np.mean(values)), 0.0
     half = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / sqrt(len(values))
@@ -93,9 +93,9 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def ratios(a: Points, b: Points, levels: int = 5) -> list[float]:
-    """y of one curve over y of another at several x that both have; between points by logarithms.
+    """Divide one curve by another at several common x, interpolating in logarithms.
 
-    Empty where no x lies on both.
+    Empty if the curves have no x in common.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def ratios(a: Points, b: Points, levels: int = 5) -> list[float]:
 
 
 def costs(points: Points) -> Points:
-    """From (cost, error) to (error, the cost of reaching it); what errs more for more is left out.
+    """Turn (cost, error) into (error, cost to reach it), dropping points that cost more for worse.
 
     Examples
     --------
@@ -131,5 +131,5 @@ def costs(points: Points) -> Points:
 
 
 def slope(values: dict[Any, float]) -> float:
-    """The power with which positive values grow, by least squares on logarithms."""
+    """Return the power with which positive values grow, by least squares on logarithms."""
     return float(np.polyfit(np.log(list(values)), np.log(list(values.values())), 1)[0])

@@ -1,4 +1,4 @@
-"""Run experiments: measure what is not stored yet, and compare."""
+"""Run experiments: measure what is not stored yet, then compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.experiments.store import Measured, Store
 
 
 def find(names: Iterable[str] = ("all",)) -> list[Experiment]:
-    """Experiments by name: ``"all"``, a paper (``"003"``), or one of them (``"003/figure-1"``).
+    """Find experiments: ``"all"``, a paper (``"003"``), or one of them (``"003/figure-1"``).
 
     Examples
     --------
@@ -41,8 +41,8 @@ def find(names: Iterable[str] = ("all",)) -> list[Experiment]:
             near = get_close_matches(name, every, n=3)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise ValueError(
-                f"There is no experiment {name!r}.{hint} Give all, a paper ({', '.join(papers)}), "
-                "or one of those that gramian reproduce list shows."
+                f"There is no experiment {name!r}.{hint} Use all, a paper ({', '.join(papers)}), "
+                "or a name from gramian reproduce list."
             )
         chosen.update(found)
     return [each for each in EXPERIMENTS if each.name in chosen]
@@ -56,23 +56,22 @@ def reproduce(
     cache: Any = None,
     callback: Callable[[Outcome], None] | None = None,
 ) -> Reproduction:
-    """Measure what the papers show, and compare.
+    """Measure what the papers show, and compare it with what they say.
 
     Parameters
     ----------
     names : iterable of str, default=("all",)
         See :func:`find`.
     quick : bool, default=False
-        On data that ships with scikit-learn, in about three minutes on two cores. Otherwise on the
-        papers' data sets, from the folder that the environment variable ``GRAMIAN_DATA`` names; an
-        experiment whose set is missing is left out, and says so.
+        Use data that ships with scikit-learn, which takes about three minutes on two cores.
+        Otherwise use the papers' data sets, from the folder in the environment variable
+        ``GRAMIAN_DATA``; an experiment whose data is missing is not run, and says so.
     rows : int, optional
-        How many deformed digits 003/figure-2 makes; 100,000 by default.
+        Number of deformed digits for 003/figure-2; 100,000 by default.
     cache : path, optional
-        Where measured units are kept; by default ``gramian/experiments`` in the user's cache
-        folder.
+        Folder for measured units; by default ``gramian/experiments`` in the user's cache folder.
     callback : callable, optional
-        Called with each :class:`Outcome` as it comes.
+        Called with each :class:`Outcome` as soon as it is known.
 
     Examples
     --------
@@ -95,12 +94,12 @@ def reproduce(
 
 
 def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome:
-    """One experiment: stored units are taken as they are, others measured and stored."""
+    """Run one experiment: reuse stored units, measure and store the others."""
     units = experiment.units(settings)
     said = experiment.name, experiment.title, experiment.claim, experiment.note, _in_short(units)
     found: list[Measured] = []
     try:
-        # On all cores BLAS would wait for itself between the small matrices of most experiments.
+        # Most matrices are small: with all cores, BLAS would mostly wait for itself.
         with progress(experiment.name, len(units)) as step, one_blas_thread():
             for unit in units:
                 measured = store.get(experiment, unit)
@@ -109,7 +108,7 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
                     store.put(experiment, unit, measured)
                 found.append(measured)
                 step()
-    except OSError as error:  # a data set that is not at hand
+    except OSError as error:  # a data set is not available
         return Outcome(*said, reproduced=None, verdict="", reason=str(error))
     results = Results({**u, **each.numbers} for u, each in zip(units, found, strict=True))
     return Outcome(
@@ -132,7 +131,7 @@ def _measure(experiment: Experiment, unit: Unit) -> Measured:
 
 
 def _in_short(units: list[dict[str, Any]]) -> dict[str, Any]:
-    """The settings of all units together; of seeds and the like, how many."""
+    """Summarise the settings of all units; for seeds and the like, only their number."""
     short: dict[str, Any] = {}
     for name in dict.fromkeys(name for unit in units for name in unit):
         values = list(dict.fromkeys(_hashable(unit[name]) for unit in units if name in unit))

@@ -1,4 +1,4 @@
-"""Units that were measured, each in a file: a rerun is cheap, an interruption loses nothing."""
+"""Store measured units in files: a rerun is cheap, and an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gramian.backend.writing import whole_file
 from gramian.experiments.base import Experiment, Unit
 
 PACKAGE = Path(gramian.__file__).parent
-# What changes how numbers are shown, not what they are.
+# Code that changes how numbers are shown, not what they are.
 BESIDE = ("report", "command", "comparison", "experiments", "tables", "testing.py", "__main__.py")
 MEASURING = ("data.py", "measuring.py", "fast_kpca.py")  # of the experiments
 
 
 class Measured(NamedTuple):
-    """The numbers of a unit, how long they took, the day, and what approximations warned of."""
+    """The numbers of a unit, the time they took, the day, and warnings of approximations."""
 
     numbers: dict[str, Any]
     seconds: float
@@ -38,15 +38,15 @@ class Measured(NamedTuple):
 class Store:
     """A folder of measured units.
 
-    A unit's file is known by the experiment, the unit, the code that measured it and the versions
-    of what that stands on. Other files stay: they are what other versions measured.
+    A unit's file is identified by the experiment, the unit, the code that measured it and the
+    versions of its dependencies. Files of other versions stay.
     """
 
     def __init__(self, folder: Any = None) -> None:
         self.folder = Path(folder).expanduser() if folder is not None else default_folder()
 
     def get(self, experiment: Experiment, unit: Unit) -> Measured | None:
-        """What was measured, or None; a file that cannot be read counts as none."""
+        """Return what was measured, or None; a file that cannot be read counts as None."""
         try:
             stored = json.loads(self._path(experiment, unit).read_text(encoding="utf-8"))
             return Measured(
@@ -72,19 +72,19 @@ class Store:
 
 
 def default_folder() -> Path:
-    """``gramian/experiments`` in the user's cache folder."""
+    """Return ``gramian/experiments`` in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "gramian" / "experiments"
 
 
 def code(experiment: Experiment) -> str:
-    """A digest of all code that a unit's numbers come from."""
+    """Return a digest of all code behind a unit's numbers."""
     return hashlib.sha256(f"{_library()}{_measuring(type(experiment))}".encode()).hexdigest()
 
 
 @cache
 def _measuring(kind: type[Experiment]) -> str:
-    """The modules of an experiment and of what it derives from, without what only shows numbers."""
+    """Return the modules of an experiment and its bases, without code that only shows numbers."""
     modules = {
         sys.modules[base.__module__] for base in kind.__mro__ if issubclass(base, Experiment)
     }
@@ -93,7 +93,7 @@ def _measuring(kind: type[Experiment]) -> str:
 
 
 class _Measuring(ast.NodeTransformer):
-    """Leaves out checks, figures, lists of units (each of which is known by itself) and texts."""
+    """Drop checks, figures, texts and lists of units (each unit is identified on its own)."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         return None if node.name in ("checks", "figures", "units") else self.generic_visit(node)

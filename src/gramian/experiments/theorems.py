@@ -1,7 +1,7 @@
-"""000, theorems 1, 3, 10 and 12: what is measured, and the bound. All on Iris.
+"""000, theorems 1, 3, 10 and 12: measured errors and their bounds. All on Iris.
 
-A bound that is kept proves little of code, since bounds are generous; so the checks also look at
-how fast the error falls, or at what no method could go below.
+Bounds are generous, so an error within its bound proves little. The checks also look at how fast
+the error falls, or at a limit that no method can beat.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DELTA = 0.1
 
 
 class Bounded(Experiment):
-    """A measured error, and its bound, over a number of columns."""
+    """A measured error and its bound, against the number of columns."""
 
     y_title: str
 
@@ -39,7 +39,7 @@ class Bounded(Experiment):
         return [curves(self.title, axis("columns c drawn"), y, series, RUNS)]
 
     def bounds_hold(self, results: Results) -> list[Check]:
-        """In the mean, and in at least 1 - δ of the draws."""
+        """Check the mean, and at least 1 - δ of the draws."""
         shares, means = [], []
         for unit in results:
             measured = np.array(unit["measured"])
@@ -48,12 +48,12 @@ class Bounded(Experiment):
         return [
             Check(
                 max(means) <= 1,
-                f"The mean error is at most {max(means):.2f} times the bound on it.",
+                f"The mean error is at most {max(means):.2f} times its bound.",
             ),
             Check(
                 max(shares) <= DELTA,
-                f"At most {100 * max(shares):.0f} % of the draws exceed the bound that "
-                f"{100 * DELTA:.0f} % of them may exceed.",
+                f"At most {100 * max(shares):.0f} % of the draws exceed the probabilistic bound, "
+                f"which allows {100 * DELTA:.0f} %.",
             ),
         ]
 
@@ -62,7 +62,7 @@ class Theorem1(Bounded):
     name = "000/theorem-1"
     title = "The error of a sampled matrix product"
     claim = "E‖AAᵀ - CCᵀ‖_F ≤ ‖A‖_F² / √c, with columns drawn by their squared norms."
-    note = "A is Iris: its rows are the 150 columns of A, of 4 entries each, with means removed."
+    note = "A is Iris, centred: its 150 rows are the columns of A, with 4 entries each."
     y_title = "‖AAᵀ - CCᵀ‖ in the Frobenius norm"
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -83,7 +83,7 @@ class Theorem1(Bounded):
 
     def checks(self, results: Results) -> list[Check]:
         power = slope(results.medians("measured", "columns"))
-        text = f"The error falls as c to the power of {power:.2f}; the theorem has -0.5."
+        text = f"The error falls as c^{power:.2f}; the theorem says c^-0.5."
         return [*self.bounds_hold(results), Check(-0.65 < power < -0.35, text)]
 
 
@@ -118,11 +118,14 @@ class Theorem3(Bounded):
         least = min(unit_min / best for unit_min in (min(u["measured"]) for u in results))
         return [
             *self.bounds_hold(results),
-            Check(least >= 1 - 1e-9, f"No draw is below the best of rank k ({least:.3f} of it)."),
+            Check(
+                least >= 1 - 1e-9,
+                f"No draw beats the best rank-k error; the closest is {least:.3f} times as large.",
+            ),
             Check(
                 last < 1.1 < first,
-                f"The squared error is {first:.2f} times that of the best of rank k with "
-                f"{min(by)} columns, {last:.3f} times with {max(by)}.",
+                f"The squared error is {first:.2f} times the best rank-k error with {min(by)} "
+                f"columns and {last:.3f} times with {max(by)}.",
             ),
         ]
 
@@ -132,9 +135,9 @@ class Theorem10(Bounded):
     title = "Nyström's error"
     claim = "E‖G - G̃_k‖_F ≤ ‖G - G_k‖_F + ε Σ G_ii for c ≥ 64k/ε⁴ columns."
     note = (
-        "RBF, gamma 1, k = 5. The text prints Σ G_ii² in place of Σ G_ii; for this kernel they are "
-        "the same. Columns are drawn with replacement, in proportion to G_ii, that is uniformly, "
-        "and W is cut to rank k."
+        "RBF, gamma 1, k = 5. The report prints Σ G_ii² instead of Σ G_ii; for this kernel they "
+        "are equal. Columns are drawn with replacement in proportion to G_ii, here uniformly, "
+        "and W is truncated to rank k."
     )
     y_title = "‖G - G̃‖ in the Frobenius norm"
 
@@ -172,22 +175,25 @@ class Theorem10(Bounded):
         first, last = (by[c] / best for c in (min(by), max(by)))
         return [
             *self.bounds_hold(results),
-            Check(least >= 1 - 1e-9, f"No draw is below the best of rank k ({least:.3f} of it)."),
+            Check(
+                least >= 1 - 1e-9,
+                f"No draw beats the best rank-k error; the closest is {least:.3f} times as large.",
+            ),
             Check(
                 last < 1.3 and last < first,
-                f"The error is {first:.2f} times that of the best of rank k with {min(by)} "
-                f"columns, {last:.2f} times with {max(by)}.",
+                f"The error is {first:.2f} times the best rank-k error with {min(by)} columns and "
+                f"{last:.2f} times with {max(by)}.",
             ),
         ]
 
 
 class Theorem12(Experiment):
     name = "000/theorem-12"
-    title = "What blocks of k-means hold of the kernel"
-    claim = "D_kernel ≥ n f(0)²/2 - 2 η²R² D_kmeans: k-means makes blocks that hold much of K."
+    title = "How much of the kernel k-means blocks hold"
+    claim = "D_kernel ≥ n f(0)²/2 - 2 η²R² D_kmeans: k-means blocks hold much of K."
     note = (
-        "The text leaves out the factor 2, with which the proof goes through. A bound below 0 "
-        "says nothing; it does so from some gamma on."
+        "The report omits the factor 2, which the proof needs. A negative bound says nothing; this "
+        "happens above some gamma."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
@@ -211,7 +217,7 @@ class Theorem12(Experiment):
             "bound": [at for at in results.curve("gamma", "bound", partition="kmeans") if at.y > 0],
         }
         y = axis("D_kernel (n = 150 at most)", is_log=False)
-        said = "5 blocks. The bound, of the partition by k-means, is drawn where it is above 0."
+        said = "5 blocks. The bound for the k-means partition is drawn where it is positive."
         return [curves(self.title, axis("gamma"), y, series, said)]
 
     def checks(self, results: Results) -> list[Check]:
@@ -223,13 +229,13 @@ class Theorem12(Experiment):
         return [
             Check(
                 min(kept) >= 0 and bool(informative) and most <= 1 + 1e-9,
-                f"D_kernel is above its bound in all {len(kept)} cases, by {min(kept):.1f} or "
-                f"more; where the bound is above 0, it is up to {100 * max(informative):.0f} % of "
-                "D_kernel.",
+                f"D_kernel is above its bound in all {len(kept)} cases, by at least "
+                f"{min(kept):.1f}; where the bound is positive, it is up to "
+                f"{100 * max(informative):.0f} % of D_kernel.",
             ),
             Check(
                 more > 1,
-                f"Blocks of k-means hold at least {more:.2f} times what blocks at random hold.",
+                f"k-means blocks hold at least {more:.2f} times as much as random blocks.",
             ),
         ]
 

@@ -1,7 +1,7 @@
-"""Models on disk: ``save`` and ``load``.
+"""``save`` and ``load``.
 
-A model file is a ZIP archive of NPY arrays and of one JSON text, ``model.json``, which says how
-they make up the model. No part of it is code, and NumPy alone can read the arrays.
+A model file is a ZIP archive of NPY arrays and one JSON document, ``model.json``, which describes
+how they form the model. It contains no code, and NumPy alone can read the arrays.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gramian.persistence import states
 __all__ = ["ModelFileError", "load", "save"]
 
 FORMAT = "gramian model"
-VERSION = 1  # to be raised when an older gramian could misread what this one writes
+VERSION = 1  # increase when older versions could misread new files
 TEXT = "model.json"
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, is damaged, or needs a newer gramian.
+    """Raised for a file that is not a model, is damaged, or needs a newer gramian.
 
     Examples
     --------
@@ -36,30 +36,31 @@ class ModelFileError(ValueError):
     ...     try:
     ...         gramian.load(file.name)
     ...     except gramian.ModelFileError as error:
-    ...         print("no model" in str(error))
+    ...         print("not a model" in str(error))
     True
     """
 
 
 def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
-    """Write a learner, an approximation, a kernel or a sampler, fitted or not, to a file.
+    """Save a learner, approximation, kernel or sampler, fitted or not, to a file.
 
-    The file holds arrays and JSON, no code: whoever loads it needs not trust it, as with pickle.
-    It is written whole or not at all. Models that contain Python functions, such as a
-    ``FunctionKernel``, cannot be saved. Arrays of torch and other libraries are
-    stored as NumPy's, and loaded as such; rows that an exact model keeps, also those of a file, are
-    stored in the model.
+    The file contains arrays and JSON but no code, so unlike a pickle it can be loaded without
+    trusting its author. A failure leaves no partial file. Models with Python functions, such as a
+    ``FunctionKernel``, cannot be saved. Arrays of torch and other libraries are saved and loaded as
+    NumPy arrays. The training rows of an exact model are stored in the file, even if they came from
+    another file.
 
     Parameters
     ----------
     estimator : estimator
-        Of gramian's own classes and of those that you name. The same estimator always gives the
-        same bytes.
+        An object of gramian's classes or of those in ``classes``. The same estimator always gives
+        the same bytes.
     path : path or str
-        A file that is there already is replaced.
+        An existing file is replaced.
     classes : list of classes, optional
-        Classes of yours that the estimator has or is: ``[MyKernel]``. What they keep must be
-        numbers, texts, arrays or objects of known classes. Pass the same ones to :func:`load`.
+        Your own classes that the estimator is or contains, such as ``[MyKernel]``. Their
+        attributes must be numbers, strings, arrays or objects of known classes. Pass the same list
+        to :func:`load`.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
 
 
 def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
-    """What :func:`save`, or the command ``gramian``, wrote to a file.
+    """Load a model saved by :func:`save` or by the command ``gramian``.
 
     Parameters
     ----------
@@ -92,14 +93,13 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
     Returns
     -------
     estimator
-        As it was saved, its arrays NumPy's. From a file of the command: a
-        :class:`gramian.tables.TableModel`, whose ``estimator`` it is.
+        The saved estimator, with NumPy arrays. For a file written by the command, a
+        :class:`gramian.tables.TableModel` with the estimator in ``estimator``.
 
     Raises
     ------
     ModelFileError
-        Where the file is no model, is damaged, or was written by a newer gramian whose models this
-        one cannot read.
+        If the file is not a model, is damaged, or needs a newer version of gramian.
 
     Examples
     --------
@@ -118,16 +118,16 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
             raise ModelFileError(f"The file {os.fspath(path)!r} {error}") from error
         except MemoryError:
             raise
-        except Exception as error:  # of every type, as damages are
+        except Exception as error:  # damaged files raise many types
             raise ModelFileError(
-                f"The file {os.fspath(path)!r} is no model that can be read, or is damaged: "
+                f"The file {os.fspath(path)!r} is not a model or is damaged: "
                 f"{type(error).__name__}: {error}".rstrip(".")
                 + "."
             ) from error
 
 
 def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
-    """``save`` to an open file."""
+    """Save to an open file."""
     known = states.known_classes(classes)
     if type(estimator) not in known.values():
         raise TypeError(
@@ -162,16 +162,16 @@ def _entry(name: str) -> zipfile.ZipInfo:
 def _read(file: BinaryIO, known: Mapping[str, type]) -> Any:
     size = os.fstat(file.fileno()).st_size
     if not zipfile.is_zipfile(file):
-        raise ModelFileError("is no model: it was not written by gramian.save, or is cut off.")
+        raise ModelFileError("is not a model: it was not written by gramian.save, or is truncated.")
     with zipfile.ZipFile(file) as archive:
         if TEXT not in archive.namelist():
-            raise ModelFileError(f"is no model: it is an archive without {TEXT}.")
+            raise ModelFileError(f"is not a model: it is an archive without {TEXT}.")
         for entry in archive.infolist():  # nothing is unpacked that could grow
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
-                raise ValueError(f"its part {entry.filename!r} is not stored as it should be")
+                raise ValueError(f"its entry {entry.filename!r} must be stored without compression")
         text = json.loads(archive.read(TEXT))
         if text.get("format") != FORMAT:
-            raise ModelFileError(f"is no model: its {TEXT} does not say that it is one.")
+            raise ModelFileError(f"is not a model: its {TEXT} has the wrong format.")
         if text["version"] > VERSION:
             raise ModelFileError(
                 f"was written by gramian {text['gramian']}, in version {text['version']} of the "
@@ -188,6 +188,6 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         shape, _, dtype = np.lib.format.read_array_header_1_0(part)
         size = part.tell() + dtype.itemsize * prod(shape)
         if version != (1, 0) or dtype.hasobject or size != info.file_size:
-            raise ValueError(f"its array {name!r} is not of the size that it says")
+            raise ValueError(f"its array {name!r} does not have the stated size")
     with archive.open(info) as part:
         return np.lib.format.read_array(part, allow_pickle=False)

@@ -1,9 +1,9 @@
-"""Objects of the package as plain values and arrays, and back.
+"""Convert gramian's objects to plain values and arrays, and back.
 
-One walk over an object's state serves every class: numbers, texts, lists and dictionaries become
-JSON, arrays go to a store, and objects of gramian's own classes are their name and their
-attributes. Nothing else is taken, and nothing that is read back can run code: a name stands only
-for a class of this package, or for one that the caller passes.
+One walk over an object's state serves every class: numbers, strings, lists and dictionaries become
+JSON, arrays go to a store, and objects of gramian's classes become their name and attributes.
+Nothing else is accepted, and nothing read back can run code: a name can only refer to a class of
+this package, or to one that the caller passes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from gramian.backend import array_ops, config
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows
 
-# The classes of these modules make up models. Files of rows are not among them: a model that is
-# read must not name files to be opened.
+# Models consist of classes from these modules. Files of rows are not included: loading a model must
+# not open other files.
 MODULES = (
     "kernels", "samplers", "approximations", "learners", "matrices",
     "tables.preparation", "tables.model",
 )  # fmt: skip
 
 GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
-ARRAYS = "biufcUSMm"  # the kinds of numbers and texts that an NPY file holds without pickle
+ARRAYS = "biufcUSMm"  # dtype kinds that an NPY file can hold without pickle
 
 Node = Any  # what JSON holds
 
 
 @cache
 def classes() -> dict[str, type]:
-    """The classes that a model may be made of, by name."""
+    """Return the classes that a model may contain, by name."""
     found: dict[str, type] = {}
     for module in _modules():
         for cls in vars(module).values():
@@ -77,10 +77,10 @@ def _modules() -> Iterator[ModuleType]:
 
 
 class Encoder:
-    """Makes nodes of JSON from an object; ``store`` takes an array and gives its number.
+    """Turn an object into JSON nodes; ``store`` takes an array and returns its number.
 
-    An object or array that is met again is not stored again. ``known`` are the classes that objects
-    may be of, by name; by default gramian's own.
+    Objects and arrays that occur twice are stored once. ``known`` maps names to the classes that
+    objects may have; by default gramian's own.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Encoder:
     ) -> None:
         self._store = store
         self._known = classes() if known is None else known
-        # By identity, with what keeps it alive: the numbers of those that are complete.
+        # Numbers of finished objects by identity, with a reference that keeps them alive.
         self._seen: dict[int, tuple[int | None, Any]] = {}
         self._count = 0
         self._path: list[str] = []
@@ -129,15 +129,15 @@ class Encoder:
         where = f" at {'.'.join(self._path)}" if self._path else ""
         if isinstance(value, type) or not callable(value) or hasattr(value, "get_params"):
             what = f"an object of type {type(value).__name__}"
-            why = "gramian's own classes, numbers, texts and arrays"
+            why = "gramian's own classes, numbers, strings and arrays"
             if isinstance(value, BaseEstimator):
                 why += f", and classes that you name: save(..., classes=[{type(value).__name__}])"
         else:
             what = f"the Python function {getattr(value, '__name__', repr(value))!r}"
-            why = "numbers, texts and arrays, since a file that holds code could do harm"
+            why = "numbers, strings and arrays, because code in a file could do harm"
         raise TypeError(
-            f"This model cannot be saved: it has {what}{where}. A model file holds {why}. Use "
-            "pickle if whoever loads the file trusts it."
+            f"This model cannot be saved: it contains {what}{where}. A model file contains only "
+            f"{why}. Use pickle if those who load the file trust you."
         )
 
     @contextmanager
@@ -157,7 +157,9 @@ class Encoder:
         if id(value) in self._seen:
             number = self._seen[id(value)][0]
             if number is None:
-                raise TypeError(f"This model cannot be saved: {type(value).__name__} has itself.")
+                raise TypeError(
+                    f"The model cannot be saved: {type(value).__name__} contains itself."
+                )
             return {"same": number}
         self._seen[id(value)] = None, value
         node = {"once": make(value)}
@@ -186,7 +188,7 @@ class Encoder:
         name = type(bits).__name__
         if name not in GENERATORS:
             self._refuse(value)
-        # What children are spawned from, which the older kind has none of.
+        # The seed sequence, from which children are spawned; RandomState has none.
         seeds = None if old else bits.seed_seq
         seeds = seeds if isinstance(seeds, np.random.SeedSequence) else None
         return {
@@ -197,7 +199,7 @@ class Encoder:
         }
 
     def _rows(self, value: Rows) -> Node:
-        """The numbers themselves, wherever they were: what is loaded is in memory."""
+        """Return the rows in memory, wherever they are: a loaded model has no files."""
         data = value.data if type(value) is ArrayRows else _collected(value)
         return {"rows": self.encode(data), "names": value.names}
 
@@ -220,17 +222,17 @@ def _plain(entry: Any) -> Any:
 def _collected(rows: Rows) -> Any:
     config.check_fits(
         rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
-        f"the {counted(rows.shape[0], 'row')} that this model needs in its file",
-        "Fit it with an approximation, which keeps few rows",
+        f"the {counted(rows.shape[0], 'row')} that the model file must contain",
+        "Use an approximation, which keeps few rows",
     )
     return rows.collect()
 
 
 class Decoder:
-    """Makes the object again; ``fetch`` gives the array with a number.
+    """Rebuild an object; ``fetch`` returns the array with a number.
 
-    ``known`` are the classes that objects may be of, as in :class:`Encoder`. Whatever is not as an
-    :class:`Encoder` writes it raises an exception, of any type.
+    ``known`` maps names to classes, as in :class:`Encoder`. Anything that an :class:`Encoder`
+    would not write raises an exception, of any type.
     """
 
     def __init__(

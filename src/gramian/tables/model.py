@@ -1,4 +1,4 @@
-"""TableModel: a fitted estimator and the preparation of its rows."""
+"""TableModel: a fitted estimator together with the preparation of its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TableModel"]
 
 
 class TableModel:
-    """A fitted estimator that takes tables as they are: files, folders, named data sets.
+    """A fitted estimator that accepts tables: files, folders, named data sets.
 
     The command ``gramian`` writes these with ``--model``, and :func:`gramian.load` reads them.
 
@@ -45,15 +45,15 @@ class TableModel:
         return f"{type(self).__name__}({self.estimator!r})"
 
     def rows(self, source: Any) -> Rows:
-        """The rows of a table, as the estimator was fitted on."""
+        """Return the rows of a table, prepared as for the fit."""
         if not isinstance(source, Table):
             source = open_table(source, like=self.preparation.names)
         return self.preparation.rows(self.preparation.raw(source))
 
     def predict(self, source: Any) -> np.ndarray:
-        """What the estimator predicts for each row of a table."""
+        """Predict each row of a table."""
         return np.asarray(array_ops.to_numpy(self.estimator.predict(self.rows(source))))
 
     def transform(self, source: Any) -> np.ndarray:
-        """What the estimator makes of each row of a table."""
+        """Transform each row of a table."""
         return np.asarray(array_ops.to_numpy(self.estimator.transform(self.rows(source))))

@@ -1,4 +1,4 @@
-"""Preparation: how the columns of a table become rows of numbers, the same for each table."""
+"""Preparation: turn the columns of a table into rows of numbers, the same way for every table."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ from gramian.tables.sources import Table, listed
 
 __all__ = ["Preparation"]
 
-MOST_ENTRIES = 1000  # of a column of text: more would be no categories
+MOST_ENTRIES = 1000  # distinct entries of a text column
 
 
 class Preparation:
     """Which columns of a table become rows, and how.
 
-    Columns are found by their names where the table has some, whatever their order, else by their
-    numbers. A column of text becomes one column of 0 and 1 for each of its entries. Scaling moves
-    and stretches each column of numbers.
+    Columns are matched by name, in any order, or by number if the table has no names. A text column
+    becomes one column of 0 and 1 per distinct entry. Scaling shifts and scales each numeric column.
 
     Parameters
     ----------
     table : Table
     target : str, optional
-        A column, by name or number, that is no part of the rows.
+        A column, by name or number, to leave out as the target.
     exclude : sequence of str
-        Others to be left out.
+        Other columns to leave out.
     one_hot : bool, default=False
-        Whether columns of text are taken too.
+        Whether to encode text columns.
     scale : {"standard", "minmax"}, optional
         Mean 0 and variance 1, or from 0 to 1, on the rows that ``learn_scale`` sees.
 
     Attributes
     ----------
     names : list of str
-        The columns of the table that are in use.
+        The columns of the table that are used.
     columns : list of str
-        Those of the rows.
+        The columns of the rows.
 
     Examples
     --------
@@ -77,11 +76,11 @@ class Preparation:
         self.names = [name for name in table.names if name not in left_out]
         texts = [name for name in self.names if name in table.texts]
         if not self.names or (len(texts) == len(self.names) and not one_hot):
-            raise ValueError(f"{table.said} has no column of numbers to make rows of.")
+            raise ValueError(f"{table.said} has no numeric column.")
         if texts and not one_hot:
             raise ValueError(
-                f"{table.said} has columns that hold no numbers: {listed(texts)}. Leave them out "
-                "(--exclude), or make a column of 0 and 1 of each of their entries (--one-hot)."
+                f"{table.said} has columns that are not numeric: {listed(texts)}. Drop them with "
+                "--exclude, or encode them with --one-hot."
             )
         self.categories = {name: table.entries(name, MOST_ENTRIES) for name in texts}
         self.shift: np.ndarray | None = None
@@ -96,13 +95,13 @@ class Preparation:
         return columns
 
     def raw(self, table: Table) -> Rows:
-        """The columns in use as they are in a table; texts as numbers of their entries."""
+        """Return the used columns of a table unchanged, with text as category numbers."""
         rows = table.rows(self._found(table), self.categories)
         if self.scale and array_ops.issparse(getattr(rows, "data", None)):
             config.check_fits(
                 rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
-                f"{table.said} in dense form, which scaling asks for",
-                "Do without it",
+                f"{table.said} in dense form, which scaling needs",
+                "Do not scale",
             )
             return ArrayRows(array_ops.dense(rows.collect()))
         return rows
@@ -113,7 +112,7 @@ class Preparation:
             if not missing:
                 return self.names
             near = get_close_matches(missing[0], table.names, n=1)
-            hint = f" Is {near[0]!r} the first of them?" if near else ""
+            hint = f" Did you rename {missing[0]!r} to {near[0]!r}?" if near else ""
             raise ValueError(
                 f"{table.said} lacks columns that the model was fitted on: {listed(missing)}.{hint}"
             )
@@ -121,14 +120,14 @@ class Preparation:
             return [table.names[int(name)] for name in self.names]
         if len(table.names) == len(self.names):
             return table.names
-        whole = f", or {self.width} with those that are not used" if not self.named else ""
+        whole = f", or {self.width} including unused ones" if not self.named else ""
         raise ValueError(
             f"{table.said} has {counted(len(table.names), 'column')}; the model was fitted on "
             f"{len(self.names)}{whole}."
         )
 
     def learn_scale(self, raw: Rows) -> None:
-        """Work out the scaling, in one pass over some raw rows; nothing where none is asked for."""
+        """Learn the scaling in one pass over raw rows; do nothing if there is no scaling."""
         if self.scale is None:
             return
         numbers = [i for i, name in enumerate(self.names) if name not in self.categories]
@@ -155,13 +154,13 @@ class Preparation:
         self.factor = 1.0 / np.where(size > 0, size, 1.0)
 
     def rows(self, raw: Rows) -> Rows:
-        """The prepared rows: in memory where they fit half of the budget, else made when walked."""
+        """Return the prepared rows: in memory if they fit in half the budget, else lazily."""
         rows: Rows = raw
         if self.factor is not None or self.categories:
             work = 16 * len(self.names)
             rows = FeatureRows(raw, self._block, len(self.columns), raw.dtype, work_bytes=work)
         rows = rows.persist()
-        rows.names = None  # they were found by name already, if they have any
+        rows.names = None  # they were already matched by name, if they have names
         return rows
 
     def _block(self, x: Array, out: Array | None = None) -> Array:

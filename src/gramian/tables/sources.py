@@ -1,4 +1,4 @@
-"""Where a table comes from: files of rows, archives of arrays, sparse text, named data sets."""
+"""Open tables: files of rows, archives of arrays, svmlight files, named data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.rows.files.rows import rows_of
 
 __all__ = ["ArrayTable", "FileTable", "Table", "open_table"]
 
-# What a format may be called, and what it is.
+# The names of formats, and what they are.
 FORMATS = {
     "csv": "CSV",
     "tsv": "TSV",
@@ -36,21 +36,21 @@ ENDINGS |= {ending + packed: "svmlight" for ending in SVMLIGHT for packed in (""
 
 
 class Table(ABC):
-    """Columns, of which some become rows and one may be a target.
+    """A table of columns.
 
     Attributes
     ----------
     said : str
-        What it is called in messages.
+        Its name in messages.
     names : list of str
-        The columns that are data; their numbers where they have no names.
+        The names of the columns, or their numbers if they have no names.
     named : bool
-        Whether they have names.
+        Whether the columns have names.
     texts : list of str
-        Those among them that hold no numbers.
+        The columns that are not numeric.
     n_rows : int
     target : array or None
-        The target of a set that comes with one beside its columns.
+        The target of a data set that has one in addition to its columns.
     """
 
     said: str
@@ -62,18 +62,18 @@ class Table(ABC):
 
     @abstractmethod
     def rows(self, names: list[str], categories: dict[str, list[str]]) -> Rows:
-        """These columns as rows; those of text as numbers of their entries in a list each."""
+        """Return these columns as rows, with text columns as indices into their categories."""
 
     @abstractmethod
     def column(self, name: str) -> np.ndarray:
-        """A whole column, of numbers or of other values."""
+        """Return a whole column, numeric or not."""
 
     def entries(self, name: str, most: int) -> list[str]:
-        """The different entries of a column of text, sorted."""
-        raise ValueError(f"{self.said} has no columns of text.")
+        """Return the distinct entries of a text column, sorted."""
+        raise ValueError(f"{self.said} has no text columns.")
 
     def find(self, given: str) -> str:
-        """A column by its name or number."""
+        """Find a column by name or number."""
         if given in self.names:
             return given
         if given.isdecimal() and int(given) < len(self.names):
@@ -115,7 +115,7 @@ class FileTable(Table):
 
 
 class ArrayTable(Table):
-    """An array in memory, dense or sparse, with the target beside it if there is one."""
+    """An array in memory, dense or sparse, with or without a target."""
 
     texts: list[str] = []  # noqa: RUF012
 
@@ -128,12 +128,12 @@ class ArrayTable(Table):
     ) -> None:
         if getattr(data, "ndim", 0) != 2 or data.dtype.kind not in "biuf":
             raise ValueError(
-                f"{said} must hold an array of numbers with two dimensions, (rows, columns); it "
-                f"has shape {data.shape} and dtype {data.dtype}."
+                f"{said} must contain a numeric array with two dimensions, (rows, columns); got "
+                f"shape {data.shape} and dtype {data.dtype}."
             )
         if target is not None and np.shape(target) != data.shape[:1]:
             raise ValueError(
-                f"{said} must have one target for each of its {counted(data.shape[0], 'row')}; got "
+                f"{said} must have one target per row, {counted(data.shape[0], 'row')}; got "
                 f"shape {np.shape(target)}."
             )
         self.data = data
@@ -159,22 +159,21 @@ def open_table(
     header: bool | None = None,
     like: list[str] | None = None,
 ) -> Table:
-    """A table from a file, a folder of parts, or a named data set.
+    """Open a table: a file, a folder of parts, or a named data set.
 
     Parameters
     ----------
     source : path or str
-        A file of a format of :func:`gramian.open_rows`, which is read block by block; an NPZ
-        archive of arrays X and y, or of one array; an svmlight file; a folder of parts; or a name
-        of :func:`gramian.datasets.names`, with ``:test`` behind it for its test part.
+        A file in a format of :func:`gramian.open_rows`, which is read block by block; an NPZ
+        archive with arrays X and y, or with one array; an svmlight file; a folder of parts; or a
+        name from :func:`gramian.datasets.names`, with ``:test`` appended for its test set.
     format : str, optional
-        "csv", "tsv", "parquet", "arrow", "npy", "npz" or "svmlight", where neither the ending of
-        the file nor its first bytes tell.
+        "csv", "tsv", "parquet", "arrow", "npy", "npz" or "svmlight". By default detected from the
+        extension or the first bytes.
     header : bool, optional
-        Whether the first line of a CSV file holds the names of its columns.
+        Whether the first line of a CSV file holds the column names.
     like : list of str, optional
-        The columns of a table that this one should be like. An svmlight file may end before the
-        last of them.
+        The columns that this table should have. An svmlight file may lack the last of them.
 
     Examples
     --------
@@ -189,7 +188,7 @@ def open_table(
     said = repr(str(source))
     if path.is_dir():
         if format is not None:
-            raise ValueError(f"{said} is a folder, whose files are known by their endings.")
+            raise ValueError(f"{said} is a folder; its files are recognised by their extensions.")
         return FileTable([formats.open_file(one, header) for one in formats.find(path)], said)
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"The file {said} is empty.")
@@ -207,7 +206,7 @@ def _ending(path: Path) -> str | None:
 
 
 def _by_content(path: Path, said: str) -> str:
-    """The format as the first bytes tell it."""
+    """Detect the format from the first bytes."""
     with open(path, "rb") as file:
         start = file.read(2**16)
     known = {b"\x93NUMPY": "NumPy", b"PAR1": "Parquet", b"ARROW1": "Arrow", b"PK\x03\x04": "NPZ"}
@@ -221,7 +220,7 @@ def _by_content(path: Path, said: str) -> str:
         if separator in line and b"\0" not in start:
             return kind
     raise ValueError(
-        f"The format of {said} is not known by its ending or its first line; say which it is: "
+        f"The format of {said} is not clear from its extension or first line; name it: "
         f"{', '.join(FORMATS)}."
     )
 
@@ -238,7 +237,7 @@ def _named_set(source: str) -> Table:
     data = datasets.load(name)
     if part == "test":
         if data.X_test is None:
-            raise ValueError(f"The data set {name!r} has no test part.")
+            raise ValueError(f"The data set {name!r} has no test set.")
         return ArrayTable(data.X_test, repr(source), data.y_test)
     return ArrayTable(data.X, repr(source), data.y)
 
@@ -254,16 +253,16 @@ def _npz(path: Path, said: str) -> Table:
             found = list(archive.files)
     except ValueError:
         raise
-    except Exception as error:  # damages are of many types
+    except Exception as error:  # damaged files raise many types
         raise OSError(f"The file {said} could not be read: {error}") from error
     raise ValueError(
-        f"{said} must hold the arrays X and y, X_train and y_train, or one array alone; it holds "
+        f"{said} must contain the arrays X and y, X_train and y_train, or a single array; got "
         f"{listed(found)}."
     )
 
 
 def _svmlight(path: Path, said: str, like: list[str] | None) -> Table:
-    """Its columns are called by their numbers in the file, which begin with 0 or with 1."""
+    """Read an svmlight file; columns are named by their numbers, which start at 0 or 1."""
     from sklearn.datasets import load_svmlight_file  # takes long to import
 
     width = 1 + max(map(int, like)) if like and all(map(str.isdecimal, like)) else None
@@ -277,6 +276,6 @@ def _svmlight(path: Path, said: str, like: list[str] | None) -> Table:
 
 
 def listed(names: list[str]) -> str:
-    """Names for a message, not too many."""
+    """Return names for a message, shortened if there are many."""
     shown = ", ".join(repr(name) for name in names[:10])
     return f"{shown}, and {len(names) - 10} more" if len(names) > 10 else shown

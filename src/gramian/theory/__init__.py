@@ -1,13 +1,13 @@
-"""The theory behind the approximations, as functions that can be called and checked.
+"""The theory behind the approximations, as functions that you can call and check.
 
 Sources: "000" is the report on kernel approximation after Drineas and Mahoney (2005) and Drineas,
 Kannan and Mahoney (2006), "002" is Si, Hsieh and Dhillon, Memory efficient kernel approximation
 (2014), "003" is Calandriello and Rosasco, Statistical and computational trade-offs in kernel
 k-means (2018), "004" is Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS
-(2020). All is for small matrices, in NumPy and float64, but :func:`effective_dimension`,
-:func:`d_kernel`, :func:`d_kmeans`, :func:`d_kernel_bound` and :func:`block_rank_bound`, which take
-any number of rows. A "gram" is a :class:`gramian.Gram`, a kernel together with rows X, or the
-symmetric matrix itself.
+(2020). The functions are for small matrices, in NumPy and float64, except
+:func:`effective_dimension`, :func:`d_kernel`, :func:`d_kmeans`, :func:`d_kernel_bound` and
+:func:`block_rank_bound`, which accept any number of rows. A "gram" is a :class:`gramian.Gram`, a
+kernel together with rows X, or the symmetric matrix itself.
 """
 
 from gramian.theory.blocks import (

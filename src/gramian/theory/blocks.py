@@ -1,4 +1,4 @@
-"""Why rows that lie close together make good blocks, and what MEKA promises (002; 000, B)."""
+"""Why rows that are close together form good blocks, and what MEKA guarantees (002; 000, B)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.theory.sketching import _host, _share
 
 __all__ = ["block_rank_bound", "d_kernel", "d_kernel_bound", "d_kmeans", "meka_bound"]
 
-LEAST_SAMPLE = 3  # rows of a block: fewer have no spread that leaving one out could show
+LEAST_SAMPLE = 3  # rows of a block: the jackknife needs at least three
 
 
 def d_kernel(
@@ -32,26 +32,26 @@ def d_kernel(
     return_std: bool = False,
     rng: Any = None,
 ) -> Any:
-    """D_kernel = Σ_s 1/|V_s| Σ_{i,j in V_s} k(x_i, x_j)², how much of K the blocks V_s hold.
+    """D_kernel = Σ_s 1/|V_s| Σ_{i,j in V_s} k(x_i, x_j)²: how much of K the blocks V_s hold.
 
-    The larger, the less BKA leaves out; see :func:`d_kernel_bound`. (002, section 6.1; 000,
-    notation 11.) Blocks of up to ``max_rows`` rows are summed exactly. Of a larger one the diagonal
-    is summed, and the rest estimated without bias from the pairs among ``max_rows`` rows. In all
-    that takes at most n + Σ_s min(|V_s|, max_rows)² kernel values.
+    The larger it is, the less BKA drops; see :func:`d_kernel_bound`. (002, section 6.1; 000,
+    notation 11.) Blocks with up to ``max_rows`` rows are summed exactly. For larger blocks, the
+    diagonal is summed and the rest is estimated without bias from the pairs among ``max_rows``
+    rows. This takes at most n + Σ_s min(|V_s|, max_rows)² kernel values.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        Its parameters are numbers, or it was fitted.
+        With numbers as parameters, or fitted.
     X : array-like of n rows
     labels : array of shape (n,)
         The block of each row.
     max_rows : int or None, default=2000
-        At least 3; None looks at all pairs in each block.
+        At least 3; None uses all pairs in each block.
     return_std : bool, default=False
-        Whether to return the standard error too; it is 0 where the value is exact.
+        Whether to also return the standard error; it is 0 if the value is exact.
     rng : Generator, int or None
-        Draws the rows of large blocks.
+        Samples the rows of large blocks.
 
     Examples
     --------
@@ -88,9 +88,9 @@ def _mean_of_squares(gram: Gram, numbers: np.ndarray) -> float:
 def _sampled_mean_of_squares(
     gram: Gram, numbers: np.ndarray, sample: np.ndarray
 ) -> tuple[float, float]:
-    """The estimate for a block from some of its rows, and its variance by the jackknife.
+    """Estimate the value of a block from some of its rows, with a jackknife variance.
 
-    Pairs share rows, so the spread is that of leaving out one row at a time.
+    Pairs share rows, so the jackknife leaves out one row at a time.
     """
     n, s = len(numbers), len(sample)
     K = _host(gram.block(sample, sample))
@@ -103,9 +103,9 @@ def _sampled_mean_of_squares(
 
 
 def d_kmeans(X: Any, labels: Any) -> float:
-    """D_kmeans = Σ_s Σ_{i in V_s} ‖x_i - m_s‖², k-means' objective, with the blocks' means m_s.
+    """D_kmeans = Σ_s Σ_{i in V_s} ‖x_i - m_s‖², the k-means objective, with block means m_s.
 
-    In two passes over the rows. (002, theorem 1; 000, theorem 12.)
+    Takes two passes over the rows. (002, theorem 1; 000, theorem 12.)
 
     Examples
     --------
@@ -119,24 +119,24 @@ def d_kmeans(X: Any, labels: Any) -> float:
 
 
 def d_kernel_bound(kernel: Any, X: Any, labels: Any, *, lipschitz: float | None = None) -> float:
-    """The lower bound n f(0)²/2 - 2 (ηR)² D_kmeans on D_kernel (002, theorem 1; 000, theorem 12).
+    """Lower bound n f(0)²/2 - 2 (ηR)² D_kmeans on D_kernel (002, theorem 1; 000, theorem 12).
 
-    So k-means, which makes :func:`d_kmeans` small, makes blocks that hold much of K. It speaks of
-    kernels k(x, y) = f(η(x - y)), where R is the largest slope of f along any direction: ηR is the
-    Lipschitz constant of k in the distance ‖x - y‖₂, and f(0) = k(x, x). The texts print it without
-    the factor 2, and the proof has it: Σ_{i,j in V_s} ‖x_i - x_j‖² / |V_s| is *twice* the sum of
-    squares about the mean.
+    k-means makes :func:`d_kmeans` small, so its blocks hold much of K. The bound applies to kernels
+    k(x, y) = f(η(x - y)), where R is the largest slope of f in any direction: ηR is the Lipschitz
+    constant of k in the distance ‖x - y‖₂, and f(0) = k(x, x). The papers omit the factor 2, but
+    the proof needs it: Σ_{i,j in V_s} ‖x_i - x_j‖² / |V_s| is *twice* the sum of squares about the
+    mean.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        Stationary, its parameters numbers or worked out by ``fit``.
+        A stationary kernel, with numbers as parameters or fitted.
     X : array-like of n rows
     labels : array of shape (n,)
         The block of each row.
     lipschitz : float, optional
-        ηR. Known for RBF: with f(u) = exp(-‖u‖²) and η = √γ it is √(2γ/e). For others it must be
-        given: γ for Exponential, γ√d for Laplacian on d columns.
+        ηR. Optional for RBF: with f(u) = exp(-‖u‖²) and η = √γ it is √(2γ/e). Required for other
+        kernels: γ for Exponential, γ√d for Laplacian with d features.
 
     Examples
     --------
@@ -159,9 +159,9 @@ def block_rank_bound(
     """Bounds 4 C r^(-1/d) √(n_s n_t) min(ρ_s, ρ_t) on the best rank-r error of blocks (002, thm 2).
 
     Entry (s, t) bounds ‖K_st - (K_st)_r‖_F, where n_s is the number of rows of block s and ρ_s the
-    radius of a ball that holds them; here the ball is about their mean. Blocks of tight clusters
-    are of low rank, between clusters as well as within one. With the d columns of X as d it says
-    little in more than a few dimensions.
+    radius of a ball around their mean that contains them. Blocks of tight clusters have low rank,
+    both within and between clusters. With d the number of features, the bound says little in more
+    than a few dimensions.
 
     Parameters
     ----------
@@ -206,9 +206,9 @@ def meka_bound(
     delta: float = 0.05,
     norm: str = "fro",
 ) -> float:
-    """The bound on MEKA's error ‖K - K̃‖ with probability 1 - δ (002, theorem 3).
+    """Bound on MEKA's error ‖K - K̃‖ that holds with probability 1 - δ (002, theorem 3).
 
-    With c blocks, the total rank ck = ``rank`` and cm = ``landmarks`` in all, it is
+    With c blocks, total rank ck = ``rank`` and cm = ``landmarks`` in total, it is
 
     - ‖K - K_ck‖_F + (64k/m)^¼ n K_max √(1 + θ) + 2 ‖Δ‖_F in the Frobenius norm,
     - ‖K - K_ck‖₂ + 2n/√(cm) K_max (1 + θ) + 2 ‖Δ‖₂ in the spectral norm,
@@ -216,21 +216,21 @@ def meka_bound(
     where K_ck is the best approximation of that rank, Δ is K without its diagonal blocks, and
     θ = √((n - m)/(n - ½) · log(1/δ)/β(m, n)) d_max/√K_max with β(m, n) = 1 - 1/(2 max(m, n - m)),
     K_max = max K_ii and d_max² = max_ij (K_ii + K_jj - 2 K_ij). The root covers the whole product,
-    as in Kumar, Mohri and Talwalkar (2009), from whom it comes.
+    as in its source, Kumar, Mohri and Talwalkar (2009).
 
-    It needs: landmarks drawn uniformly without replacement from all rows, those in a block serving
-    it; ranks given to the largest eigenvalues of all blocks' landmark matrices together; links
-    fitted by least squares on all pairs of rows of two blocks, or left out. So it speaks of
-    :class:`gramian.MEKA` only in kind, since that fits links on samples. In the spectral norm the
-    proof takes ‖Δ - Δ̃‖₂ ≤ ‖Δ‖₂ for granted; least squares give that in the Frobenius norm, and
-    2/√3 times it in the spectral one.
+    It assumes that landmarks are drawn uniformly without replacement from all rows and serve their
+    block; that ranks go to the largest eigenvalues of all blocks' landmark matrices together; and
+    that links are dropped, or fitted by least squares on all pairs of rows of two blocks.
+    :class:`gramian.MEKA` fits links on samples, so the bound applies to it only roughly. In the
+    spectral norm, the proof assumes ‖Δ - Δ̃‖₂ ≤ ‖Δ‖₂; least squares guarantees this in the Frobenius
+    norm, and 2/√3 times it in the spectral norm.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        Its parameters are numbers, or it was fitted.
+        With numbers as parameters, or fitted.
     X : array-like of n rows
-        K is computed and decomposed, in O(n³): few rows.
+        K is computed and decomposed in O(n³), so use few rows.
     labels : array of shape (n,)
         The block of each row.
     rank, landmarks : int
@@ -254,7 +254,7 @@ def meka_bound(
     n = gram.shape[0]
     if not rank <= sampled <= n:
         raise ValueError(
-            f"landmarks of meka_bound must be from the rank to the number of rows; got {rank=}, "
+            f"landmarks of meka_bound must lie between rank and number of rows; got {rank=}, "
             f"{landmarks=} and {counted(n, 'row')}."
         )
     blocks = members("meka_bound", labels, n)
@@ -277,7 +277,7 @@ def meka_bound(
 
 
 def members(owner: str, labels: Any, n: int) -> list[np.ndarray]:
-    """The row numbers of each block, in the order of the sorted labels."""
+    """Return the row numbers of each block, in the order of the sorted labels."""
     labels = np.asarray(array_ops.to_numpy(labels))
     if labels.shape != (n,):
         raise ValueError(
@@ -290,7 +290,7 @@ def members(owner: str, labels: Any, n: int) -> list[np.ndarray]:
 
 
 def _from_the_mean(rows: Rows, numbers: np.ndarray) -> np.ndarray:
-    """The squared distance of each of these rows from their mean."""
+    """Return the squared distance of each row from the mean."""
     part, xp = rows.choose(numbers), rows.xp
     row_bytes = 3 * 8 * rows.shape[1]
 
@@ -305,16 +305,16 @@ def _from_the_mean(rows: Rows, numbers: np.ndarray) -> np.ndarray:
 
 
 def _lipschitz(owner: str, kernel: Kernel, given: float | None) -> float:
-    """The largest slope of a stationary kernel along the distance of two rows."""
+    """Return the Lipschitz constant of a stationary kernel in the distance of two rows."""
     if not kernel.stationary:
         raise ValueError(
-            f"{owner} needs a kernel of x - y, such as RBF or Laplacian; {kernel!r} is none."
+            f"{owner} needs a stationary kernel, such as RBF or Laplacian; {kernel!r} is not."
         )
     if given is not None:
         return positive(owner, "lipschitz", given)
     if not isinstance(kernel, RBF):
         raise ValueError(
-            f"{owner} knows the Lipschitz constant of RBF only; got {kernel!r}. Give lipschitz=, "
-            "the largest slope of the kernel along the distance of two rows."
+            f"{owner} knows only the Lipschitz constant of RBF; got {kernel!r}. Pass lipschitz=, "
+            "the largest slope of the kernel as a function of the distance."
         )
     return sqrt(2 * kernel._gamma / e)

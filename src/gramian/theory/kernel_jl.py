@@ -1,4 +1,4 @@
-"""What Kernel-JL preserves: inner products, and how far apart things are (004)."""
+"""What Kernel-JL preserves: inner products and distances (004)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _Spectrum(NamedTuple):
-    """Eigenvalues λ of Σ = K / n and eigenvectors of K, falling; κ = max k(x, x)."""
+    """Eigenvalues λ of Σ = K / n and eigenvectors of K, descending; κ = max k(x, x)."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -34,7 +34,7 @@ class _Spectrum(NamedTuple):
         return float(self.values[0])
 
     def dimension(self, power: int = 1) -> float:
-        """s of Σ or of a power of it: trace over norm."""
+        """Return s_A = tr A / ‖A‖ for Σ or a power of it."""
         return float(np.sum((self.values / self.norm) ** power))
 
 
@@ -47,12 +47,12 @@ def jl_bound(
     *,
     X: Any = None,
 ) -> float:
-    """The bound on |⟨z(f), z(g)⟩ - ⟨f, Σ³g⟩| / (‖f‖ ‖g‖) for all f and g (004, theorem 1).
+    """Bound on |⟨z(f), z(g)⟩ - ⟨f, Σ³g⟩| / (‖f‖ ‖g‖) for all f and g (004, theorem 1).
 
     3 𝔠 ‖Σ‖³ (√(2 s_Σ³) + √τ) / √r + 28 ‖Σ‖^{5/2} √(2 κ s_Σ τ) / √s, with r features from a
-    subsample of s rows, s_A = tr A / ‖A‖ and κ = max k(x, x); with probability at least 1 - 5e^{-τ}
-    where s and r are as large as :func:`jl_sizes_needed` says. Σ is the covariance of the rows
-    given, not centred; for the centred version, give the centred matrix.
+    subsample of s rows, s_A = tr A / ‖A‖ and κ = max k(x, x). It holds with probability at least
+    1 - 5e^{-τ} if s and r are at least those of :func:`jl_sizes_needed`. Σ is the covariance
+    of the rows, not centred; for the centred version, pass the centred matrix.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def jl_bound(
     tau : float, default=4.0
         τ ≥ 1.
     constant : float, default=1.0
-        The universal constant 𝔠, which the text leaves open.
+        The universal constant 𝔠, which the paper leaves open.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -79,9 +79,9 @@ def jl_bound(
 
 
 def jl_sizes_needed(gram: Any, tau: float = 4.0, *, X: Any = None) -> tuple[int, int]:
-    """How many rows and features 004, theorem 1, asks for: s ≥ 6272 κ s_Σ⁵ τ / ‖Σ‖ and r.
+    """Number of rows s ≥ 6272 κ s_Σ⁵ τ / ‖Σ‖ and features r that 004, theorem 1, requires.
 
-    The theorem states s; that r ≥ max(4 s_Σ³, τ) is used in its proof. Both are generous.
+    The theorem states s; its proof uses r ≥ max(4 s_Σ³, τ). Both are generous.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def jl_sizes_needed(gram: Any, tau: float = 4.0, *, X: Any = None) -> tuple[int,
     tau : float, default=4.0
         τ ≥ 1 of :func:`jl_bound`.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def jl_sizes_needed(gram: Any, tau: float = 4.0, *, X: Any = None) -> tuple[int,
     spectrum = _spectrum(gram, X)
     rows = 6272 * spectrum.kappa * spectrum.dimension() ** 5 * tau / spectrum.norm
     features = max(4 * spectrum.dimension(3), tau)
-    # Rounding must not ask for one more.
+    # Rounding must not add one.
     return ceil(rows * (1 - 1e-12)), ceil(features * (1 - 1e-12))
 
 
@@ -121,28 +121,28 @@ def jl_separation_bound(
     *,
     X: Any = None,
 ) -> float:
-    """The least squared distance after the map of rows that were apart (004, example 1, (11)).
+    """Smallest squared distance, after the map, of rows that were apart (004, example 1, (11)).
 
-    Two rows f and g with ‖f - g‖² ≥ Δ in the space of the kernel have ‖z(f) - z(g)‖² of at least
-    λ_k³ (Δ - 4εκ) less what theorem 1 allows for. ε is the largest part of a row's squared norm
-    outside the span of the leading k eigenvectors: assumption 1 of 004 for all of the rows.
+    Two rows f and g with ‖f - g‖² ≥ Δ in feature space have ‖z(f) - z(g)‖² of at least
+    λ_k³ (Δ - 4εκ), minus the error of theorem 1. ε is the largest fraction of a row's squared norm
+    outside the span of the leading k eigenvectors (assumption 1 of 004, for all rows).
 
-    The text prints 2εκ. Its proof has 2 (‖P⊥f‖² + ‖P⊥g‖²), which is up to 4εκ, and rows that differ
-    in P⊥ alone break the printed form. Its last term, C₂ √(τ / (s ∧ r)) with an open constant, is
-    here what its proof gives: :func:`jl_bound` times ‖f - g‖² ≤ 4κ.
+    The paper prints 2εκ. Its proof has 2 (‖P⊥f‖² + ‖P⊥g‖²), which can be 4εκ, and rows that differ
+    only in P⊥ violate the printed form. In place of its last term, C₂ √(τ / (s ∧ r)) with an open
+    constant, this uses the term from the proof: :func:`jl_bound` times ‖f - g‖² ≤ 4κ.
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
         All eigenvalues of K are computed, in O(n³).
     k : int
-        How many eigenvectors count.
+        Number of leading eigenvectors.
     separation : float
         Δ.
     n_samples, n_components, tau, constant
         As in :func:`jl_bound`.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -178,21 +178,21 @@ def jl_distance_bound(
     *,
     X: Any = None,
 ) -> float:
-    """The largest squared distance after the map of what was near (004, example 1, (12)).
+    """Largest squared distance, after the map, of rows that were close (004, example 1, (12)).
 
-    ‖z(f) - z(g)‖² is at most λ_1³ ‖f - g‖², more by what theorem 1 allows for: :func:`jl_bound`
-    times ‖f - g‖², in place of C₂ √(τ / (s ∧ r)) with an open constant.
+    ‖z(f) - z(g)‖² is at most λ_1³ ‖f - g‖² plus the error of theorem 1: :func:`jl_bound` times
+    ‖f - g‖², in place of C₂ √(τ / (s ∧ r)) with an open constant.
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
         All eigenvalues of K are computed, in O(n³).
     distance : float
-        ‖f - g‖², the *squared* distance in the space of the kernel.
+        ‖f - g‖², the *squared* distance in feature space.
     n_samples, n_components, tau, constant
         As in :func:`jl_bound`.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -218,25 +218,26 @@ def jl_means_bound(
     *,
     X: Any = None,
 ) -> float:
-    """How far apart the means of two clusters stay (004, example 2, (13)).
+    """Smallest squared distance between the means of two clusters (004, example 2, (13)).
 
-    With shares π_1 and π_2 of the rows and covariances of norm at most σ inside the clusters, the
-    squared distance of the means after the map is at least λ_1³ (‖μ_1 - μ_2‖² - σ / (π_1 π_2)),
-    less what theorem 1 allows for: :func:`jl_bound` times ‖μ_1 - μ_2‖².
+    If the clusters have fractions π_1 and π_2 of the rows and covariances of norm at most σ, the
+    squared distance of their means after the map is at least
+    λ_1³ (‖μ_1 - μ_2‖² - σ / (π_1 π_2)), minus the error of theorem 1: :func:`jl_bound` times
+    ‖μ_1 - μ_2‖².
 
-    The means are those of centred rows, π_1 μ_1 + π_2 μ_2 = 0, so μ_2 = -(π_1/π_2) μ_1. The text
-    prints μ_2 = (π_1/π_2) μ_1, but goes on with the right sign. The matrix is centred here.
+    The means are those of centred rows, π_1 μ_1 + π_2 μ_2 = 0, so μ_2 = -(π_1/π_2) μ_1. The paper
+    prints μ_2 = (π_1/π_2) μ_1 but continues with the right sign. This function centres the matrix.
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
         All eigenvalues of K are computed, in O(n³).
     labels : array of shape (n,)
-        The cluster of each row, of two.
+        The cluster of each row; there must be two clusters.
     n_samples, n_components, tau, constant
         As in :func:`jl_bound`.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -284,7 +285,7 @@ def _spectrum(source: Any, X: Any) -> _Spectrum:
 
 
 def _inner_norm(K: np.ndarray, members: np.ndarray) -> float:
-    """The norm of the covariance of some rows, centred on their own mean."""
+    """Return the norm of the covariance of some rows, centred on their mean."""
     own = np.flatnonzero(members)
     K = K[np.ix_(own, own)]
     K = K - K.mean(axis=0)
@@ -293,19 +294,19 @@ def _inner_norm(K: np.ndarray, members: np.ndarray) -> float:
 
 
 def _two_clusters(owner: str, labels: Any, n: int) -> np.ndarray:
-    """Two lines of 0 and 1: the rows of each cluster."""
+    """Return two rows of 0 and 1 that mark the members of each cluster."""
     labels = np.asarray(array_ops.to_numpy(labels))
     found = np.unique(labels)
     if labels.shape != (n,) or len(found) != 2:
         raise ValueError(
             f"labels of {owner} must name two clusters, one label for each of the "
             f"{counted(n, 'row')}; got shape {labels.shape} with "
-            f"{counted(len(found), 'different label')}."
+            f"{counted(len(found), 'distinct label')}."
         )
     return np.asarray(labels == found[:, None], dtype=np.float64)
 
 
 def _tau(owner: str, tau: Any) -> float:
     if not is_real(tau) or tau < 1:
-        raise ValueError(f"tau of {owner} must be a number from 1 up; got {tau!r}.")
+        raise ValueError(f"tau of {owner} must be a number, at least 1; got {tau!r}.")
     return float(tau)

@@ -1,4 +1,4 @@
-"""How many landmarks are needed, and what they promise (000, theorem 10; 003)."""
+"""How many landmarks are needed, and what they guarantee (000, theorem 10; 003)."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ CG_TOLERANCE, CG_ITERATIONS = 1e-4, 500
 
 
 def ridge_leverage_scores(gram: Any, X: Any = None, *, ridge: float) -> np.ndarray:
-    """The exact scores τ_i(γ) = [K (K + γI)⁻¹]_ii of 003, definition 3, from 0 to 1.
+    """Exact ridge leverage scores τ_i(γ) = [K (K + γI)⁻¹]_ii, from 0 to 1 (003, definition 3).
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
-        The whole matrix is computed and decomposed, in O(n³) time; beyond the memory budget that
-        is refused. There, take a sample of s rows with the ridge γ s/n: its scores are about n/s
-        times those rows' own.
+        The whole matrix is computed and decomposed in O(n³) time, which is an error beyond the
+        memory budget. In that case use a sample of s rows with the ridge γ s/n: its scores are
+        about n/s times the scores of these rows.
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
     ridge : float
-        γ, on the scale of K's eigenvalues (003 takes √n).
+        γ, on the scale of K's eigenvalues (003 uses √n).
 
     Examples
     --------
@@ -70,25 +70,25 @@ def effective_dimension(
 ) -> Any:
     """d_eff(γ) = tr K (K + γI)⁻¹, the sum of the ridge leverage scores (003, definition 3).
 
-    At most min(rank K, tr K / γ). Exact while K is small enough to be kept (``Gram.fits``).
-    Beyond, K is never stored: a pivoted Cholesky factor gives most of the trace, and Hutchinson's
-    estimator the rest, without bias, from conjugate gradients on random signs. Its standard error
-    is measured; without the factor it would be at most √(2 d_eff / probes), with it it is often
-    far less. Stopping the iteration adds less than 1e-8 n.
+    It is at most min(rank K, tr K / γ). It is exact if K is small enough to keep (``Gram.fits``).
+    Otherwise K is never stored: a pivoted Cholesky factor gives most of the trace, and Hutchinson's
+    estimator gives an unbiased estimate of the rest, from conjugate gradients on random signs. The
+    standard error is measured; without the factor it would be at most √(2 d_eff / probes), with the
+    factor it is often far smaller. Stopping the iteration adds less than 1e-8 n.
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
     ridge : float
         γ.
     return_std : bool, default=False
-        Whether to return the standard error too; it is 0 where the value is exact.
+        Whether to also return the standard error; it is 0 if the value is exact.
     probes : int, default=32
-        How many vectors of random signs, at least 2.
+        Number of vectors of random signs, at least 2.
     rng : Generator, int or None
-        Draws the signs and the factor's pivots.
+        Draws the signs and the pivots of the factor.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _hutchinson(
     room = config.memory_budget() // 4 // (8 * n)
     rank = max(min(int(10 * n**0.5), 2000, room), 1)
     F = pivoted_cholesky(gram, rank, rng, tol=1e-10, dtype=gram.rows.xp.float64).factor
-    # Q diag(known) Qᵀ stands for K (K + γI)⁻¹: its trace is known, only the rest is sampled.
+    # Q diag(known) Qᵀ approximates K (K + γI)⁻¹: its trace is known, only the rest is sampled.
     Q, eigenvalues = linalg.orthonormal_columns(F)
     known = eigenvalues / (eigenvalues + ridge)
     Z = array_ops.like(rng.choice([-1.0, 1.0], size=(n, probes)), Q, dtype=xp.float64)
@@ -137,7 +137,7 @@ def _hutchinson(
     if left > CG_TOLERANCE:
         warnings.warn(
             f"effective_dimension stopped after {counted(iterations, 'iteration')} at a relative "
-            f"residual of {left:.1e}; asked for was {CG_TOLERANCE:.1e}. Its value is too large by "
+            f"residual of {left:.1e}; requested {CG_TOLERANCE:.1e}. The result is too large by "
             f"up to {left**2 * n:.2g}; a larger ridge needs fewer iterations.",
             ConvergenceWarning,
             stacklevel=4,
@@ -156,23 +156,24 @@ def landmarks_needed(
     delta: float = 0.05,
     effective_dimension: float | None = None,
 ) -> int:
-    """How many landmarks m make a γ-preserving dictionary with probability 1 - δ (003).
+    """Number of landmarks m for a γ-preserving dictionary with probability 1 - δ (003).
 
-    Drawn uniformly with replacement, lemma 1: m ≥ 12 κ² (n/γ) log(n/δ) / ε². With an effective
-    dimension, drawn in proportion to ridge leverage scores, lemma 3: 12 κ² d_eff(γ) log(n/δ) / ε²,
-    where κ² counts as at least 1: scores do not change when K and γ are scaled, nor may m. The
-    constant is generous; a number above n says that the lemma promises nothing for fewer rows.
+    For landmarks drawn uniformly with replacement, lemma 1: m ≥ 12 κ² (n/γ) log(n/δ) / ε². With an
+    effective dimension, for landmarks drawn in proportion to ridge leverage scores, lemma 3:
+    12 κ² d_eff(γ) log(n/δ) / ε², where κ² counts as at least 1: scores do not change when K and γ
+    are scaled, so m must not either. The constant is generous; a number above n means that the
+    lemma guarantees nothing for fewer rows.
 
     Parameters
     ----------
     n : int
-        Rows.
+        Number of rows.
     ridge : float
         γ.
     kappa : float, default=1.0
-        κ, the root of the largest k(x, x).
+        κ, the square root of the largest k(x, x).
     epsilon, delta : float
-        ε in (0, 1] of :func:`is_preserving`, and the probability δ of failing.
+        ε in (0, 1] of :func:`is_preserving`, and the failure probability δ.
     effective_dimension : float, optional
         d_eff(γ) for the same ridge; see :func:`effective_dimension`.
 
@@ -198,20 +199,20 @@ def is_preserving(
 ) -> bool:
     """Whether these rows are a γ-preserving dictionary (003, definition 2).
 
-    That is Π_n - Π_m ≼ γ/(1-ε) (Φ Φᵀ + γ Π_n)⁻¹, with the projections Π_n and Π_m on the span of
-    all rows and of the landmarks. On the range of P = Π_n - Π_m it says P Φ Φᵀ P + γ P ≼ γ/(1-ε),
-    and P Φ Φᵀ P has the eigenvalues of Nyström's residual: the definition is the same as
-    ‖K - K_nm K_mm⁺ K_mn‖₂ ≤ γ ε/(1-ε), which is what is computed here, densely.
+    This means Π_n - Π_m ≼ γ/(1-ε) (Φ Φᵀ + γ Π_n)⁻¹, where Π_n and Π_m project on the span of all
+    rows and of the landmarks. On the range of P = Π_n - Π_m it says P Φ Φᵀ P + γ P ≼ γ/(1-ε), and
+    P Φ Φᵀ P has the eigenvalues of Nyström's residual. So the definition is equivalent to
+    ‖K - K_nm K_mm⁺ K_mn‖₂ ≤ γ ε/(1-ε), which is computed here with dense matrices.
 
     Parameters
     ----------
     gram : Gram, kernel or matrix
     indices : array of int
-        The landmarks' row numbers; repetitions change nothing.
+        Row numbers of the landmarks; duplicates have no effect.
     ridge, epsilon : float
         γ > 0, and ε in (0, 1).
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -234,10 +235,10 @@ def is_preserving(
 
 
 def columns_needed(k: int, epsilon: float, delta: float | None = None) -> int:
-    """How many columns c Nyström needs for 000, theorem 10: c ≥ 64 k η² / ε⁴.
+    """Number of columns c ≥ 64 k η² / ε⁴ that Nyström needs for 000, theorem 10.
 
-    In expectation η = 1; with ``delta``, with probability 1 - δ, η = 1 + √(8 log(1/δ)). See
-    :func:`nystrom_bound` for what it promises.
+    In expectation, η = 1; with ``delta``, with probability 1 - δ, η = 1 + √(8 log(1/δ)).
+    :func:`nystrom_bound` is the guarantee.
 
     Examples
     --------
@@ -251,13 +252,13 @@ def columns_needed(k: int, epsilon: float, delta: float | None = None) -> int:
 
 
 def nystrom_bound(gram: Any, k: int, c: int, delta: float | None = None, *, X: Any = None) -> float:
-    """The bound ‖K - K_k‖_F + ε tr K on Nyström's error ‖K - C W_k⁺ Cᵀ‖_F (000, theorem 10).
+    """Bound ‖K - K_k‖_F + ε tr K on Nyström's error ‖K - C W_k⁺ Cᵀ‖_F (000, theorem 10).
 
-    c columns are drawn with replacement and p_i = K_ii / tr K, and scaled by 1/√(c p_i), which
-    gives ε = (64 k η² / c)^¼: in expectation, or with probability 1 - ``delta``, as in
-    :func:`columns_needed`. The text prints ε Σ K_ii² in place of ε Σ K_ii. Its proof gives the
-    latter (theorem 1 and lemma 2 for K = XᵀX, where ‖X‖_F² = tr K), and the former cannot be: it
-    does not scale as K does. Where k(x, x) = 1 they are the same.
+    c columns are drawn with replacement, with probabilities p_i = K_ii / tr K, and scaled by
+    1/√(c p_i). This gives ε = (64 k η² / c)^¼: in expectation, or with probability 1 - ``delta``,
+    as in :func:`columns_needed`. The report prints ε Σ K_ii² instead of ε Σ K_ii. Its proof gives
+    the latter (theorem 1 and lemma 2 for K = XᵀX, where ‖X‖_F² = tr K), and the former is
+    impossible, because it does not scale like K. If k(x, x) = 1 they are equal.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def nystrom_bound(gram: Any, k: int, c: int, delta: float | None = None, *, X: A
         The rank, and the number of columns: k ≤ c.
     delta : float, optional
     X : array-like, optional
-        The rows, where a kernel is given.
+        The rows, if ``gram`` is a kernel.
 
     Examples
     --------
@@ -285,9 +286,9 @@ def nystrom_bound(gram: Any, k: int, c: int, delta: float | None = None, *, X: A
 
 
 def kmeans_plus_plus_factor(k: int) -> float:
-    """8 (log k + 2): k-means++ costs at most so many times the best clustering, in expectation.
+    """8 (log k + 2): the expected cost of k-means++ is at most this times the best clustering's.
 
-    003, proposition 3, after Arthur and Vassilvitskii; of the seeding alone, before any step.
+    003, proposition 3, after Arthur and Vassilvitskii; for the seeding alone, before any iteration.
 
     Examples
     --------
@@ -311,7 +312,7 @@ def _as_gram(source: Any, X: Any) -> Gram:
 
 
 def _not_negative(eigenvalues: np.ndarray, gram: Gram) -> np.ndarray:
-    """Eigenvalues of K with 0 for rounding; an error where one is negative beyond it."""
+    """Return the eigenvalues of K with rounding errors set to 0; raise an error if K is not PSD."""
     if eigenvalues.min() < -sqrt(array_ops.eps(gram.dtype)) * np.abs(eigenvalues).max():
         raise _indefinite(gram)
     rounding = linalg.cutoff(eigenvalues, len(eigenvalues))

@@ -22,17 +22,17 @@ __all__ = [
 def approximate_product(
     A: Any, B: Any, c: int, probabilities: Any = None, *, rng: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """C and R of c columns and rows with E[C R] = A B (000, appendix A, approximate product).
+    """Sample c columns C and rows R with E[C R] = A B (000, appendix A, approximate product).
 
     Parameters
     ----------
     A : array of shape (m, n)
     B : array of shape (n, p)
     c : int
-        How many columns of A and rows of B are drawn, with replacement; each is divided by
-        √(c p_i). C R is unbiased where no p_i is 0 that the product needs.
+        Number of columns of A and rows of B to draw with replacement; each is divided by √(c p_i).
+        C R is unbiased if p_i > 0 for every term of the product.
     probabilities : array of shape (n,), optional
-        By default p_i ∝ ‖A⁽ⁱ⁾‖ ‖B₍ᵢ₎‖, which make the expected squared error the least.
+        By default p_i ∝ ‖A⁽ⁱ⁾‖ ‖B₍ᵢ₎‖, which minimises the expected squared error.
     rng : Generator, int or None
 
     Examples
@@ -54,10 +54,10 @@ def approximate_product(
 
 
 def product_bound(A: Any, B: Any, c: int, beta: float = 1.0, delta: float | None = None) -> float:
-    """The bound on ‖A B - C R‖_F of 000, theorem 1: η/√(β c) ‖A‖_F ‖B‖_F.
+    """Bound η/√(β c) ‖A‖_F ‖B‖_F on ‖A B - C R‖_F (000, theorem 1).
 
-    In expectation η = 1; with ``delta``, with probability 1 - δ, η = 1 + √((8/β) log(1/δ)). It
-    holds where each p_i is at least β times the default probability. 000 states it for B = Aᵀ and
+    In expectation, η = 1; with ``delta``, with probability 1 - δ, η = 1 + √((8/β) log(1/δ)). It
+    holds if each p_i is at least β times the default probability. 000 states it for B = Aᵀ and
     β = 1; this is the form of Drineas, Kannan and Mahoney.
 
     Examples
@@ -77,17 +77,17 @@ def product_bound(A: Any, B: Any, c: int, beta: float = 1.0, delta: float | None
 def linear_time_svd(
     A: Any, k: int, c: int, probabilities: Any = None, *, rng: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """H_k and σ_1(C) ≥ ... ≥ σ_k(C) from c sampled columns (000, appendix A, approximate SVD).
+    """Compute H_k and σ_1(C) ≥ ... ≥ σ_k(C) from c sampled columns (000, appendix A).
 
-    H Hᵀ A approximates A; :func:`svd_bound` says how well. C's own decomposition is taken in place
-    of that of CᵀC, whose small singular values would be lost to rounding; where C has a rank below
-    k, H has fewer columns.
+    H Hᵀ A approximates A; :func:`svd_bound` bounds the error. C itself is decomposed rather than
+    CᵀC, which would lose small singular values to rounding. If C has a rank below k, H has fewer
+    columns.
 
     Parameters
     ----------
     A : array of shape (m, n)
     k, c : int
-        The rank, and how many columns are drawn with replacement: k ≤ c.
+        The rank, and the number of columns drawn with replacement: k ≤ c.
     probabilities : array of shape (n,), optional
         By default p_i = ‖A⁽ⁱ⁾‖² / ‖A‖_F².
     rng : Generator, int or None
@@ -111,9 +111,9 @@ def linear_time_svd(
 
 
 def svd_bound(A: Any, k: int, c: int, beta: float = 1.0, delta: float | None = None) -> float:
-    """The bound on the *squared* error ‖A - H_k H_kᵀ A‖_F² of 000, theorem 3.
+    """Bound on the *squared* error ‖A - H_k H_kᵀ A‖_F² (000, theorem 3).
 
-    ‖A - A_k‖_F² + 2√k ‖AAᵀ - CCᵀ‖_F, the last norm bounded by theorem 1: in expectation, or with
+    ‖A - A_k‖_F² + 2√k ‖AAᵀ - CCᵀ‖_F, where theorem 1 bounds the last norm: in expectation, or with
     probability 1 - ``delta``. ``beta`` is that of :func:`product_bound`, for B = Aᵀ.
 
     Examples
@@ -130,14 +130,14 @@ def svd_bound(A: Any, k: int, c: int, beta: float = 1.0, delta: float | None = N
 
 
 def _eta(owner: str, delta: float | None, beta: float = 1.0) -> float:
-    """What the high-probability form of a bound is larger by."""
+    """Return the factor η of the high-probability form of a bound."""
     if delta is None:
         return 1.0
     return 1 + sqrt(8 / beta * log(1 / _share(owner, "delta", delta, below=True)))
 
 
 def _share(owner: str, name: str, value: Any, *, below: bool = False) -> float:
-    """value in (0, 1], or below 1."""
+    """Check that a value is in (0, 1], or in (0, 1)."""
     if not is_real(value) or not 0 < value <= 1 or (below and value == 1):
         interval = "(0, 1)" if below else "(0, 1]"
         raise ValueError(f"{name} of {owner} must be a number in {interval}; got {value!r}.")
@@ -173,7 +173,7 @@ def _factors(owner: str, A: Any, B: Any) -> tuple[np.ndarray, np.ndarray]:
 def _draw(
     owner: str, sizes: np.ndarray, c: int, probabilities: Any, rng: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """c indices with replacement, by default in proportion to ``sizes``, and 1/√(c p) of each."""
+    """Draw c indices with replacement, by default in proportion to ``sizes``, with 1/√(c p)."""
     n, total = len(sizes), sizes.sum()
     if probabilities is None:
         p = sizes / total if total > 0 else np.full(n, 1 / n)
@@ -183,7 +183,7 @@ def _draw(
             raise ValueError(f"probabilities of {owner} must have shape ({n},); got {p.shape}.")
         if not (p >= 0).all() or abs(p.sum() - 1) > 1e-8:
             raise ValueError(
-                f"probabilities of {owner} must be from 0 up and sum to 1; got numbers from "
+                f"probabilities of {owner} must be non-negative and sum to 1; got numbers from "
                 f"{p.min():.3g} that sum to {p.sum():.10g}."
             )
         p = p / p.sum()

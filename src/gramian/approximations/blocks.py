@@ -6,6 +6,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from math import isclose
 from time import perf_counter
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 
-from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.base import Approximation, ApproximationWarning, Plan
 from gramian.approximations.block_basis import (
     SAMPLED_BESIDE,
     SAMPLED_PER_RANK,
@@ -40,9 +41,16 @@ from gramian.matrices.factors import Factors, Map, in_parts
 from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
 from gramian.rows.files.rows import planned_rows
-from gramian.samplers import as_sampler
+from gramian.samplers import Sampler, as_sampler
 
 __all__ = ["BKA", "MEKA"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlocksPlan(Plan):
+    """Also what chooses the landmarks of each block."""
+
+    sampler: Sampler = field(kw_only=True)
 
 
 class _Blocks(Approximation):
@@ -54,7 +62,7 @@ class _Blocks(Approximation):
     landmarks: Any
     partition: Any
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: BlocksPlan) -> int:
         n = gram.shape[0]
         choice(self, "ranks", self.ranks, ("spectrum", "size", "equal"))
         total = positive_integer(self, "n_components", self.n_components)
@@ -62,7 +70,7 @@ class _Blocks(Approximation):
         if isinstance(self.partition, str):
             choice(self, "partition", self.partition, ("kmeans", "spectral", "random"))
             self._check_count(count, total, n)
-        sampler = as_sampler(self.landmarks, gram)
+        sampler = plan.sampler
         if sampler.fixed:
             raise ValueError(
                 f"{type(self).__name__} chooses landmarks in each block: landmarks must be the "
@@ -141,18 +149,43 @@ class _Blocks(Approximation):
 
     # What a fit takes in memory. Blocks are expected to be uneven, in rows as in ranks.
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        total = positive_integer(self, "n_components", self.n_components)
-        points = points_of(-(-2 * total // self._count()))
-        columns = min(points, tiles.tile_columns(rows.example()))
-        return total, columns * array_ops.itemsize(rows.dtype)
-
     def _count(self) -> int:
         if isinstance(self.partition, str):
             return positive_integer(self, "n_blocks", self.n_blocks)
         return len(np.unique(np.asarray(array_ops.to_numpy(self.partition))))
 
-    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
+    def _plan(self, rows: Rows) -> BlocksPlan:
+        (n, d), item, count = rows.shape, array_ops.itemsize(rows.dtype), self._count()
+        total = positive_integer(self, "n_components", self.n_components)
+        rank = -(-2 * total // count)  # of a large block
+        points = min(points_of(rank), 2 * n // count + 1)
+        all_points = min(SAMPLED_PER_RANK * total + SAMPLED_BESIDE * count, n)
+        kept = {
+            "labels and order of rows": (4 + 4 + 8) * n,
+            "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
+            "projection": 3 * all_points * rank * item,
+        }
+        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # what links are fitted on
+        sampled = max(4 * total // count, 100) if self.ranks == "spectrum" else 0
+        wide = 8 * rows.row_bytes // item  # a row in float64
+        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows))
+        block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
+        work = max(work, sampler.select_bytes(block, points))
+        at_once = min(config.n_threads(), count)
+        steps: list[Amounts] = [
+            {"choice of blocks": split_bytes(rows, self.partition, count)},
+            {**kept, "fitted on": fitted_on, "bases": at_once * work},
+        ]
+        columns = min(points_of(rank), tiles.tile_columns(rows.example()))
+        factors = self._uneven(rows, rows.dtype, total, columns * item)
+        return BlocksPlan(self, rows, factors, kept, steps, sampler=sampler)
+
+    def _sizes(self, rows: Rows) -> Factors:
+        return self._uneven(rows, self._feature_dtype(rows), self.n_components_)
+
+    def _uneven(self, rows: Rows, dtype: Any, width: int, work_bytes: int = 0) -> Factors:
+        """Factors in parts of growing sizes: what is known of them before rows are assigned."""
         n, count = rows.shape[0], len(getattr(self, "_bases", ())) or self._count()
         count = min(count, n, width)
         edges = np.cumsum(np.arange(count + 1)) / (count * (count + 1) // 2)
@@ -174,32 +207,6 @@ class _Blocks(Approximation):
     def _planned_core(self) -> BlockCore | None:
         """None where blocks are not linked."""
         return None
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        (n, d), item = rows.shape, array_ops.itemsize(rows.dtype)
-        total, count = self._expected(rows)[0], self._count()
-        rank = -(-2 * total // count)  # of a large block
-        points = min(points_of(rank), 2 * n // count + 1)
-        all_points = min(SAMPLED_PER_RANK * total + SAMPLED_BESIDE * count, n)
-        labels = {"labels and order of rows": (4 + 4 + 8) * n}
-        kept = {
-            **labels,
-            "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
-            "projection": 3 * all_points * rank * item,
-        }
-        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # what links are fitted on
-        sampled = max(4 * total // count, 100) if self.ranks == "spectrum" else 0
-        wide = 8 * rows.row_bytes // item  # a row in float64
-        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
-        block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
-        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), block))
-        work = max(work, sampler.select_bytes(block, points))
-        at_once = min(config.n_threads(), count)
-        steps: list[Amounts] = [
-            {"choice of blocks": split_bytes(rows, self.partition, count)},
-            {**kept, "fitted on": fitted_on, "bases": at_once * work},
-        ]
-        return kept, steps
 
     # Which block a row belongs to: training rows keep theirs, new rows go to the nearest centre.
 
@@ -433,29 +440,30 @@ class MEKA(_Blocks):
         self.partition = partition
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: BlocksPlan) -> int:
         if self.psd is not None:
             choice(self, "psd", self.psd, ("clip", "shift"))
         self._rule()
-        return super()._fit(gram, rng, y)
+        return super()._fit(gram, rng, y, plan)
 
     def _planned_core(self) -> BlockCore | None:
         return None if self._count() == 1 else BlockCore(np.empty((0, 0)))
 
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        kept, steps = super()._fit_steps(rows)
-        total = self._expected(rows)[0]
+    def _plan(self, rows: Rows) -> BlocksPlan:
+        plan, count = super()._plan(rows), self._count()
+        total = int(self.n_components)
         wide = 8 * rows.row_bytes // array_ops.itemsize(rows.dtype)  # a row in float64
-        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_BESIDE * self._count())
+        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_BESIDE * count)
         points = min(points, rows.shape[0])
-        largest = min(2 * points_of(-(-3 * total // (2 * self._count()))), points)
+        largest = min(2 * points_of(-(-3 * total // (2 * count))), points)
         links = 3 * 8 * largest * points // 2 + 3 * points * wide
-        square = 8 * total**2
-        steps += [
-            {**kept, "fitted on": steps[-1]["fitted on"], "links": square + links},
+        square, kept = 8 * total**2, plan.kept
+        steps = [
+            *plan.steps,
+            {**kept, "fitted on": plan.steps[-1]["fitted on"], "links": square + links},
             {**kept, "links": square, "decomposition": 7 * square},
         ]
-        return {**kept, "links": square // 2}, steps
+        return replace(plan, kept={**kept, "links": square // 2}, steps=steps)
 
     def _link(self, gram: Gram) -> BlockCore | None:
         bases, count = self._bases, len(self._bases)

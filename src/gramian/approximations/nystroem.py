@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from math import ceil, isqrt, sqrt
 from numbers import Integral
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.utils.extmath import randomized_svd
 
-from gramian.approximations.base import Approximation, ApproximationWarning
+from gramian.approximations.base import Approximation, ApproximationWarning, Plan
 from gramian.approximations.projected import ProjectedKernel, gram_of, projected_bytes
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
@@ -20,7 +21,6 @@ from gramian.backend.memory import Amounts
 from gramian.backend.threads import few_blas_threads
 from gramian.backend.wording import counted
 from gramian.kernels import tiles
-from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
 from gramian.samplers import Landmarks, Sampler, as_sampler
@@ -28,6 +28,15 @@ from gramian.samplers import Landmarks, Sampler, as_sampler
 __all__ = ["Nystroem"]
 
 CORE_COPIES = 6  # of the landmarks' matrix, while it is decomposed
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemPlan(Plan):
+    """Also what chooses the landmarks, how many at first, and how many at most."""
+
+    sampler: Sampler = field(kw_only=True)
+    count: int = field(kw_only=True)
+    most: int = field(kw_only=True)
 
 
 class Nystroem(Approximation):
@@ -98,11 +107,10 @@ class Nystroem(Approximation):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: NystroemPlan) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))
-        m = self._count(gram.shape[0])
+        m, sampler = plan.count, plan.sampler
         self._warn_of_count(gram.shape[0])
-        sampler = as_sampler(self.landmarks, gram, m)
         if sampler.needs_target and y is None:
             raise ValueError(
                 f"{type(sampler).__name__} chooses landmarks by the target: call fit(X, y)."
@@ -111,7 +119,7 @@ class Nystroem(Approximation):
         if self.tol is None:
             self._learn(gram, sampler.select(gram, m, rng, target))
         else:
-            self._grow(gram, sampler, m, rng, target)
+            self._grow(gram, plan, rng, target)
         if len(self.landmarks_) < m and self.tol is None and not sampler.fixed:
             warnings.warn(
                 f"Nystroem uses {counted(len(self.landmarks_), 'landmark')} in place of {m}: the "
@@ -147,28 +155,16 @@ class Nystroem(Approximation):
                 stacklevel=6,
             )
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        m = self._at_most(rows)[0]
-        columns = min(m, tiles.tile_columns(rows.example()))
-        return min(m, self.rank or m), columns * array_ops.itemsize(rows.dtype)
-
-    def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
-        """The number of landmarks, at most, and what chooses them."""
-        m = self._count(rows.shape[0])
-        m = m if self.tol is None else self._most(rows, m)
-        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), m)
-        return sampler.most_landmarks(m), sampler
-
-    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
-        fitted = hasattr(self, "_projected")
-        m = int(self._projected.steps.shape[0]) if fitted else self._at_most(rows)[0]
-        product = FeatureRows(rows, self._features, m, dtype), np.broadcast_to(0.0, (m, width))
-        Z = FeatureRows(rows, self._features, width, dtype, work_bytes=work_bytes, product=product)
-        return Factors(Z)
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
-        own, item = sampler.landmark_bytes(rows), array_ops.itemsize(rows.dtype)
+    def _plan(self, rows: Rows) -> NystroemPlan:
+        item = array_ops.itemsize(rows.dtype)
+        count = most = self._count(rows.shape[0])
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), count)
+        if self.tol is not None:
+            most = self._most(rows, count)
+        m = sampler.most_landmarks(most)
+        r = min(m, self.rank or m)
+        work = min(m, tiles.tile_columns(rows.example())) * item
+        own = sampler.landmark_bytes(rows)
         kept = projected_bytes(rows, m, r, own)
         steps: list[Amounts] = [
             {
@@ -182,7 +178,11 @@ class Nystroem(Approximation):
         if self.rank is not None and self.truncation == "embedding":
             inner = rows.walk_bytes(work + item * m, item * m**2)
             steps.append({**projected_bytes(rows, m, m, own), "features": 2 * 8 * m**2 + inner})
-        return kept, steps
+        values = FeatureRows(rows, self._features, m, rows.dtype)
+        factors = self._planned(rows, r, work, (values, np.broadcast_to(0.0, (m, r))))
+        return NystroemPlan(
+            self, rows, factors, kept, steps, sampler=sampler, count=count, most=most
+        )
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """The matrix P with z(x) = k(x, landmarks) P."""
@@ -255,11 +255,11 @@ class Nystroem(Approximation):
         P, z = (array_ops.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
         return P @ xp.matrix_transpose(z)
 
-    def _grow(self, gram: Gram, sampler: Sampler, m: int, rng: np.random.Generator, y: Any) -> None:
+    def _grow(self, gram: Gram, plan: NystroemPlan, rng: np.random.Generator, y: Any) -> None:
         """Landmarks until the trace error is at most ``tol``, or the memory budget ends."""
         if not is_real(self.tol) or not 0 < self.tol < 1:
             raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
-        most = self._most(gram.rows, m)
+        sampler, m, most = plan.sampler, plan.count, plan.most
         while True:
             if sampler.grows:
                 # What they leave of the diagonal is the error itself, but for rounding.

@@ -1,7 +1,7 @@
 """Every formula of memory is needed: set to zero, it makes a fit exceed its estimate.
 
-Strategies and samplers are found by introspection; a new one needs a case here, large enough for its
-own formula to matter.
+Strategies and samplers are found by introspection; a new one needs a case here, large enough for
+its own formula to matter.
 """
 
 import inspect
@@ -36,17 +36,17 @@ SAMPLERS = {cls.__name__: cls for cls in CLASSES if issubclass(cls, Sampler) and
 
 MATRIX = Exact(RBF(0.05))
 FEATURES = RandomFourier(RBF(0.05), 600, random_state=0)
-BLOCKS = BKA(RBF(0.05), 500, n_blocks=2, random_state=0)
+BLOCKS = BKA(RBF(0.05), 2000, n_blocks=10, ranks="equal", random_state=0)
 
-# For each strategy a learner that runs it, and the number of rows. Approximations are fitted before:
-# what their own fit takes is not to hide the strategy's.
+# For each strategy a learner that runs it, and the number of rows. Approximations are fitted
+# before: what their own fit takes is not to hide the strategy's.
 RUNS = {
     "ExactPath": (KernelRidge("gcv", MATRIX), 800),
     "ExactDirect": (KernelRidge(1.0, MATRIX, solver="direct"), 1200),
     "ExactIterative": (KernelRidge(1.0, MATRIX, solver="iterative"), 1500),
     "FactoredPath": (KernelRidge("loo", FEATURES), 2000),
     "Streamed": (KernelRidge(1.0, FEATURES, solver="iterative"), 4000),
-    "Blockwise": (KernelRidge(1.0, BLOCKS, solver="iterative"), 1500),
+    "Blockwise": (KernelRidge(1.0, BLOCKS, solver="iterative"), 4000),
     "Factored": (KernelRidge(1.0, FEATURES, solver="direct"), 2000),
     "ExactLloyd": (KernelKMeans(8, kernel=MATRIX), 1500),
     "MiniBatches": (KernelKMeans(3, kernel=FEATURES, batch_size=500), 4000),

@@ -97,10 +97,9 @@ class WithMargins:
         if rows is None:
             return self._all(z, w, labels, margins)
         some = labels[rows], margins[rows]
-        looked = self._all(z[rows], w[rows], *some)
+        gains, _, told = self._all(z[rows], w[rows], *some)
         labels[rows], margins[rows] = some
-        masses = array_ops.mass_by_label(labels, w, self.looks.k)
-        return looked._replace(masses=masses)
+        return gains, array_ops.mass_by_label(labels, w, self.looks.k), told
 
     def _all(self, z: Array, w: Array, labels: Array, margins: Array) -> Looked:
         z, products, looked = self.looks.look(z, w, [labels])

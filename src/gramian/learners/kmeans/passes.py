@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +31,10 @@ class FeaturedRun(Run):
         return self.trace + float(xp.sum(self.masses * self.norms) - 2.0 * products)
 
 
-class Looked(NamedTuple):
-    """What a look at some rows tells, of shapes for ``runs`` restarts of k clusters each."""
-
-    gains: Array  # what the sums gain, of shape (runs · k, columns)
-    masses: Array  # of shape (runs · k,)
-    told: Array  # how many rows changed, for each run, and the first run's inertia if measured
+# What a look at some rows tells, for ``runs`` restarts of k clusters each: what the sums gain, of
+# shape (runs · k, columns); the masses, of shape (runs · k,); how many rows changed for each run,
+# and the first run's inertia if that is measured, of shape (runs + 1,).
+Looked = tuple[Array, Array, Array]
 
 
 class Looks:
@@ -86,7 +84,7 @@ class Looks:
             old[...] = new
         inertia = float(xp.sum(w * self.distances(z, products))) if self.measured else 0.0
         changes = array_ops.like(np.asarray([*told, inertia]), masses[0])
-        return z, products, Looked(xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes)
+        return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes)
 
     def distances(self, z: Array, products: Array) -> Array:
         """Squared distances to the nearest centres of the first run, of shape (rows,)."""
@@ -100,7 +98,7 @@ class Looks:
         xp = array_ops.namespace(self.right)
         gain, masses, moved = lloyd_pass(z, self.right, self.offset, w, labels)
         moved = array_ops.astype(moved, xp.float64)
-        return Looked(gain, masses, xp.concat((moved, xp.zeros_like(moved))))
+        return gain, masses, xp.concat((moved, xp.zeros_like(moved)))
 
 
 def fused_pass_serves(z: Array, k: int) -> bool:
@@ -134,7 +132,7 @@ def walk(
     """A pass over all rows of the factors, to the ``next_centres`` of the runs.
 
     ``wrap`` may put something around the look at a block. Returns what was told (see
-    :class:`Looked`) and the state afterwards. The runs' centres, sums and masses follow. The sums
+    ``Looked``) and the state afterwards. The runs' centres, sums and masses follow. The sums
     follow from those before by the rows that changed alone, in late passes a few. They are exact:
     added up in float64, whatever the features are in.
     """

@@ -103,14 +103,14 @@ class Lloyd:
 
     def begin(self) -> None:
         """The first pass, in which all rows get labels."""
-        self.run = lloyd.Run(lloyd.no_labels(self.weights), means=self.first)
+        self.run = lloyd.FeaturedRun(lloyd.no_labels(self.weights), next_centres=self.first)
         self.doubt = lloyd.Doubt(self.factors)
         self.go(measured=True)
 
     def go(self, measured: bool = False) -> None:
         """One pass, and the centres of the next."""
         lloyd.assign(self.factors, self.weights, [self.run], measured, self.doubt)
-        self.run.means = lloyd.centre_of(self.run.sums, self.run.masses)
+        self.run.next_centres = lloyd.centre_of(self.run.sums, self.run.masses)
         self.doubt.move(self.run)
 
 

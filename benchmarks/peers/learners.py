@@ -122,7 +122,7 @@ class GivenFeatures(gramian.Approximation):
         self.kernel = Linear() if kernel is None else kernel
         self.random_state = random_state
 
-    def _fit(self, gram: gramian.Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: gramian.Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
         return gram.rows.shape[1]
 
     def factor_rows(self, rows: gramian.Rows) -> Factors:

@@ -226,7 +226,7 @@ def test_ridge_iterates_where_the_core_is_large(monkeypatch):
     X, y = moons()
     approximation = MEKA(KERNEL, 80, n_blocks=6, random_state=0)
     direct = KernelRidge(0.05, kernel=approximation).fit(X, y)
-    monkeypatch.setattr("gramian.learners.ridge.base.LARGE_CORE", 10)
+    monkeypatch.setattr("gramian.learners.ridge.blockwise.LARGE_CORE", 10)
     iterative = KernelRidge(0.05, kernel=approximation, tol=1e-10).fit(X, y)
     assert direct.n_iter_ == 1 < iterative.n_iter_
     np.testing.assert_allclose(iterative.predict(X), direct.predict(X), atol=1e-7)

@@ -589,7 +589,10 @@ class TestTheory:
         [
             (lambda K: jl_bound(K, 0, 5), "n_samples of jl_bound must be .* got 0"),
             (lambda K: jl_bound(K, 5, 2.0), "n_components of jl_bound must be .* got 2.0"),
-            (lambda K: jl_bound(K, 5, 5, 0.5), "tau of jl_bound must be .* from 1 up; got 0.5"),
+            (
+                lambda K: jl_bound(K, 5, 5, 0.5),
+                "tau of jl_bound must be .* at least 1; got 0.5",
+            ),
             (lambda K: jl_bound(K, 5, 5, 2.0, -1), "constant of jl_bound .* got -1"),
             (lambda K: jl_bound(0 * K, 5, 5), "must not be zero"),
             (lambda K: jl_bound("rbf", 5, 5), "without X"),
@@ -597,7 +600,7 @@ class TestTheory:
             (lambda K: jl_separation_bound(K, 4, 1.0, 5, 5), "k of .* got k=4, 3 rows"),
             (lambda K: jl_separation_bound(K, 1, 0.0, 5, 5), "separation .* got 0.0"),
             (lambda K: jl_distance_bound(K, -1.0, 5, 5), "distance .* got -1.0"),
-            (lambda K: jl_means_bound(K, [0, 1, 2], 5, 5), "two clusters.*3 different"),
+            (lambda K: jl_means_bound(K, [0, 1, 2], 5, 5), "two clusters.*3 distinct"),
             (lambda K: jl_means_bound(K, [0, 1], 5, 5), r"each of the 3 rows; got shape \(2,\)"),
         ],
     )

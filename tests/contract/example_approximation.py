@@ -17,7 +17,7 @@ class FewRows(Approximation):
         self.n_components = n_components
         self.random_state = random_state
 
-    def _fit(self, gram, rng, y):
+    def _fit(self, gram, rng, y, plan):
         n = gram.shape[0]
         chosen = np.sort(rng.choice(n, size=min(self.n_components, n), replace=False))
         self.points_ = gram.points.take(chosen)

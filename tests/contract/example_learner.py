@@ -4,14 +4,47 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import Factors, Nystroem
+from gramian import Nystroem
 from gramian.backend import array_ops
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.learners.base import KernelLearner
+from gramian.learners.strategy import Strategy
+
+
+class ExactMean(Strategy):
+    """The mean of the rows by the exact kernel matrix."""
+
+    def serves(self, problem):
+        return problem.is_exact
+
+    def memory(self, problem):
+        kept = problem.gram.nbytes if problem.gram.fits() else 0
+        return [{"kernel matrix": kept, "scores": 4 * 8 * problem.rows.shape[0]}]
+
+    def solve(self, problem):
+        mean = problem.rows.constant(1.0 / problem.rows.shape[0])[:, None]
+        return mean, problem.gram.matmul(mean)
+
+
+class MeanFeatures(Strategy):
+    """The mean of the rows by the features of an approximation."""
+
+    def serves(self, problem):
+        return not problem.is_exact
+
+    def memory(self, problem):
+        return [{"scores": 4 * 8 * problem.rows.shape[0]}]
+
+    def solve(self, problem):
+        factors, mean = problem.factors, problem.rows.constant(1.0 / problem.rows.shape[0])
+        mean = factors.core_matmul(factors.rmatmul(mean[:, None]))
+        return mean, factors.features_matmul(mean)
 
 
 class NoveltyDetector(OutlierMixin, KernelLearner):
     """Rows whose mean kernel value with the training rows is small are novel."""
+
+    strategies = (ExactMean(), MeanFeatures())
 
     def __init__(self, kernel="rbf", *, contamination=0.1, random_state=None):
         self.kernel = kernel
@@ -20,14 +53,8 @@ class NoveltyDetector(OutlierMixin, KernelLearner):
 
     @all_or_nothing
     def fit(self, X, y=None):
-        training = self._training(X, generator(self.random_state))
-        matrix, mean = training.matrix, training.rows.constant(1.0 / training.rows.shape[0])
-        if isinstance(matrix, Factors):
-            self.mean_ = matrix.core_matmul(matrix.rmatmul(mean[:, None]))
-            scores = matrix.features_matmul(self.mean_)
-        else:
-            self.mean_ = mean[:, None]
-            scores = matrix.matmul(self.mean_)
+        problem = self._problem(X, generator(self.random_state))
+        self.mean_, scores = self._choose(problem).solve(problem)
         self.offset_ = float(np.quantile(array_ops.to_numpy(scores), self.contamination))
         return self
 
@@ -46,10 +73,3 @@ class NoveltyDetector(OutlierMixin, KernelLearner):
 
     def _default_approximation(self, kernel, n):
         return Nystroem(kernel, min(n, 500))
-
-    def _exact_steps(self, gram, n_targets):
-        kept = gram.nbytes if gram.fits() else 0
-        return [{"kernel matrix": kept, "scores": 4 * 8 * gram.shape[0]}]
-
-    def _factored_steps(self, plan, n_targets):
-        return [{"scores": 4 * 8 * plan.factors.shape[0]}]

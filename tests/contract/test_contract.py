@@ -34,7 +34,8 @@ from gramian.testing import (
     check_memory,
     check_sampler,
 )
-from gramian.testing.laws import LIBRARIES, example_rows
+from gramian.testing.comparing import LIBRARIES
+from gramian.testing.examples import example_rows
 
 X, NEW = example_rows(120), example_rows(30, seed=1)
 LANDMARKS = Nystroem(InverseMultiquadric(0.1), 20, landmarks=Farthest(), random_state=0)

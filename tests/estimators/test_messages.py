@@ -26,6 +26,7 @@ from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
 from gramian.learners.kmeans.centres import KernelCentres
 from gramian.learners.ridge.base import RidgeLearner
+from gramian.learners.strategy import Strategy
 from gramian.samplers import Sampler
 
 
@@ -44,7 +45,8 @@ class TestAbstractClasses:
             (gramian.Rows, "collect"),
             (KernelLearner, "fit"),
             (RidgeLearner, "fit"),
-            (KernelCentres, "_beside"),
+            (KernelCentres, "fit"),
+            (Strategy, "memory"),
         ],
     )
     def test_they_cannot_be_made(self, cls, method):

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 import gramian
 from gramian import BKA, RBF, ArrayRows, Factors, KernelKMeans, KernelRidge, Nystroem
 from gramian.approximations.projected import ProjectedKernel
-from gramian.learners.kmeans import lloyd
+from gramian.learners.kmeans import lloyd, margins
 from gramian.rows import JoinedRows
 from gramian.rows.features import spread
 
@@ -89,13 +89,14 @@ class TestDoubt:
         Z = Nystroem(KERNEL, 30, random_state=0).fit_transform(X).astype(dtype)
         weights = rng.uniform(0, 2, len(X)) if weighted else np.ones(len(X))
         factors, first = Factors(ArrayRows(Z)), [Z[:12].astype(float)]
-        walked, one_pass = [], lloyd._pass
+        walked, one_pass = [], margins.walk
 
         def counting(factors, *more, **how):
             walked.append(factors.shape[0])
             return one_pass(factors, *more, **how)
 
-        monkeypatch.setattr(lloyd, "_pass", counting)
+        monkeypatch.setattr(margins, "walk", counting)
+        monkeypatch.setattr(lloyd, "walk", counting)
         stop = {"max_iter": 200, "tol": 0.0}
         (sparing,) = lloyd.on_factors(factors, weights, first, factors, **stop)
         assert sum(walked) < 0.5 * len(walked) * len(X)
@@ -114,9 +115,9 @@ class TestDoubt:
         distances = np.sqrt(((z[:, None] - C) ** 2).sum(axis=2))
         products = (C**2).sum(axis=1) - 2 * z @ C.T
         new = products.argmin(axis=1)
-        margins = lloyd.Doubt.margin(products, new, (z**2).sum(axis=1))
+        found = lloyd.Doubt.margin(products, new, (z**2).sum(axis=1))
         nearest, second = np.sort(distances, axis=1)[:, :2].T
-        assert_allclose(margins, second - nearest, atol=1e-12)
+        assert_allclose(found, second - nearest, atol=1e-12)
 
     def test_one_cluster_has_no_doubt(self, X):
         model = KernelKMeans(1, kernel=Nystroem(KERNEL, 20, random_state=0), random_state=0).fit(X)

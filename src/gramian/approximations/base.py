@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -48,12 +49,18 @@ def warnings_as_notes(notes: list[str]) -> Iterator[None]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
-class Plan(NamedTuple):
-    """An approximation as far as it is known from the shape of the rows."""
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An approximation as far as it is known from the shape of the rows.
 
+    It is made once for a fit, which follows it.
+    """
+
+    approximation: Approximation
+    rows: Rows  # those that it was made for
     factors: Factors  # their sizes alone: features cannot be computed
-    kept: Amounts  # what a fit leaves in memory
-    steps: list[Amounts]  # what a fit takes at each step, what it keeps included
+    kept: Amounts = field(default_factory=dict)  # what a fit leaves in memory
+    steps: Sequence[Amounts] = ()  # what a fit takes at each step, what it keeps included
 
 
 class Approximation(
@@ -81,8 +88,11 @@ class Approximation(
     unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
 
     @abstractmethod
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
-        """Learn the features from the exact matrix as an oracle; returns their number."""
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
+        """Learn the features from the exact matrix as an oracle; returns their number.
+
+        ``plan`` is what ``_plan`` gave for these rows.
+        """
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """The features of a block of rows, of shape (rows, n_components_)."""
@@ -116,37 +126,48 @@ class Approximation(
         """
         return None
 
-    # What a fit takes in memory, known from the shape of the rows and the parameters alone.
+    # What a fit gives and takes, known from the shape of the rows and the parameters alone.
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        """The number of features, and what making them works on for each row, before the fit."""
+    def plan(self, rows: Rows) -> Plan:
+        """What this approximation is, or will be when it is fitted, on rows of this shape."""
+        if hasattr(self, "n_components_"):
+            return Plan(self, rows, self._sizes(rows))
+        return self._plan(rows)
+
+    def checked_plan(self, rows: Rows) -> Plan:
+        """The plan of a fit, refused where it takes more than the memory budget."""
+        plan = self._plan(rows)
+        self._check_memory(self._estimate(rows, plan=plan), rows, self._advice())
+        return plan
+
+    def _plan(self, rows: Rows) -> Plan:
+        """What a fit will give and take: n_components features, and no memory that counts."""
         count = getattr(self, "n_components", None)
-        return (int(count) if isinstance(count, Integral) else 1), 0
+        width = int(count) if isinstance(count, Integral) else 1
+        return Plan(self, rows, self._planned(rows, width))
 
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        """What the fit keeps, and what it takes at each of its steps: nothing that counts."""
-        return {}, []
+    def _planned(self, rows: Rows, width: int, work_bytes: int = 0, product: Any = None) -> Factors:
+        """Factors with so many features of each row, and so much work on it."""
+        return Factors(
+            FeatureRows(
+                rows, self._features, width, rows.dtype, work_bytes=work_bytes, product=product
+            )
+        )
+
+    def _sizes(self, rows: Rows) -> Factors:
+        """Factors of the fitted approximation, of which only the sizes are looked at."""
+        return self.factor_rows(rows)
+
+    def _ways(
+        self, rows: Rows, *, plan: Plan | None = None, **known: Any
+    ) -> Mapping[Any, Sequence[Amounts]]:
+        if plan is None or plan.rows is not rows:  # planned rows may stand for those of the fit
+            plan = self._plan(rows)
+        return {"fit": plan.steps}
 
     def _advice(self) -> str:
         """What to do where a fit takes too much memory."""
         return "Use fewer n_components"
-
-    def plan(self, rows: Rows) -> Plan:
-        """What this approximation is, or will be when it is fitted, on rows of this shape."""
-        if not hasattr(self, "n_components_"):
-            return self._plan_fit(rows)
-        dtype, work = self._feature_dtype(rows), self._work_bytes()
-        return Plan(self._planned_factors(rows, dtype, self.n_components_, work), {}, [])
-
-    def _plan_fit(self, rows: Rows) -> Plan:
-        factors = self._planned_factors(rows, rows.dtype, *self._expected(rows))
-        return Plan(factors, *self._fit_steps(rows))
-
-    def _planned_factors(self, rows: Rows, dtype: Any, width: int, work_bytes: int) -> Factors:
-        return Factors(FeatureRows(rows, self._features, width, dtype, work_bytes=work_bytes))
-
-    def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
-        return self._plan_fit(rows).steps
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Approximation:
@@ -155,12 +176,17 @@ class Approximation(
         return self.fit_rows(rows, generator(self.random_state), y)
 
     def fit_rows(
-        self, rows: Rows, rng: np.random.Generator, y: Any = None, weights: Array | None = None
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        y: Any = None,
+        weights: Array | None = None,
+        plan: Plan | None = None,
     ) -> Approximation:
-        """``fit`` on rows that are checked already."""
+        """``fit`` on rows that are checked already, as a ``plan`` says that is affordable."""
         kernel = clone(as_kernel(self.kernel))
         rows = kernel.check_rows(rows)
-        self._check_memory(rows, self._advice())
+        plan = self.checked_plan(rows) if plan is None else plan
         with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_ = kernel
@@ -170,7 +196,7 @@ class Approximation(
         if not rows.are_objects:
             self.n_features_in_ = rows.shape[1]
         gram = Gram(kernel, rows)
-        self.n_components_ = self._n_features_out = self._fit(gram, rng, y)
+        self.n_components_ = self._n_features_out = self._fit(gram, rng, y, plan)
         self.evaluations_ = gram.evaluations
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self

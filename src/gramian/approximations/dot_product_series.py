@@ -15,11 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from gramian.approximations.base import Approximation
+from gramian.approximations.base import Approximation, Plan
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive_integer
-from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel
 from gramian.matrices.gram import Gram
@@ -150,7 +149,7 @@ class DotProductMap(Approximation):
     def _draw(self, series: Series, n: int, rng: np.random.Generator, like: Array) -> Features:
         """n random features; ``like`` is a row of the library, dtype and width of the data."""
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
         n, d = positive_integer(self, "n_components", self.n_components), gram.rows.shape[1]
         if self.keep_linear not in (True, False):
             raise ValueError(
@@ -192,15 +191,12 @@ class DotProductMap(Approximation):
             out[:, -1] += self._constant
         return out
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
+    def _plan(self, rows: Rows) -> Plan:
         n = positive_integer(self, "n_components", self.n_components)
-        return n, self._map_bytes(n, rows.shape[1], array_ops.itemsize(rows.dtype))[1]
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        n, d = positive_integer(self, "n_components", self.n_components), rows.shape[1]
-        kept = {"random vectors": self._map_bytes(n, d, array_ops.itemsize(rows.dtype))[0]}
+        size, work = self._map_bytes(n, rows.shape[1], array_ops.itemsize(rows.dtype))
+        kept = {"random vectors": size}
         norms = {"norms of rows": 3 * 8 * rows.shape[0], "blocks": rows.walk_bytes(8)}
-        return kept, [norms, kept]
+        return Plan(self, rows, self._planned(rows, n, work), kept, [norms, kept])
 
     def _degree(self) -> int:
         """The highest degree of the series, or where that has no end one that few terms exceed."""

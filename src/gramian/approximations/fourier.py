@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from gramian.approximations.base import Approximation
+from gramian.approximations.base import Approximation, Plan
 from gramian.approximations.spectra import OTHERS, draw, halton_bytes, laws
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
-from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.spectrum import Law
@@ -105,7 +104,7 @@ class RandomFourier(Approximation):
         return clone(self).set_params(frequencies="orthogonal" if radial else "iid")
 
     @one_blas_thread()
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
         n = positive_integer(self, "n_components", self.n_components)
         kinds = ("iid", "orthogonal", "halton", "sobol")
         kind = choice(self, "frequencies", self.frequencies, kinds)
@@ -163,14 +162,9 @@ class RandomFourier(Approximation):
         d, count = self.frequencies_.shape
         return _work(d, count, array_ops.itemsize(self.frequencies_.dtype))
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
+    def _plan(self, rows: Rows) -> Plan:
         n = positive_integer(self, "n_components", self.n_components)
-        return n, _work(rows.shape[1], (n + 1) // 2, array_ops.itemsize(rows.dtype))
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        d, item = rows.shape[1], array_ops.itemsize(rows.dtype)
-        count = (self._expected(rows)[0] + 1) // 2
-        kept = {"frequencies": d * count * item}
+        d, item, count = rows.shape[1], array_ops.itemsize(rows.dtype), (n + 1) // 2
         # Uniform numbers, what they are turned into, and the frequencies in float64. A sequence has
         # a power of 2 of points; orthogonal directions come in blocks of at most d.
         step = {"frequencies": 8 * d * (8 * count + CENTRE_ROWS)}
@@ -178,7 +172,8 @@ class RandomFourier(Approximation):
             step["directions"] = 3 * 8 * d * min(d, count)
         if self.frequencies == "halton":
             step[f"a Halton sequence of {d} coordinates"] = halton_bytes(d)
-        return kept, [step]
+        factors = self._planned(rows, n, _work(d, count, item))
+        return Plan(self, rows, factors, {"frequencies": d * count * item}, [step])
 
     def _advice(self) -> str:
         return OTHERS if self.frequencies == "halton" else super()._advice()

@@ -8,7 +8,7 @@ from numbers import Integral
 
 import numpy as np
 
-from gramian.approximations.base import ApproximationWarning
+from gramian.approximations.base import ApproximationWarning, Plan
 from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.approximations.projected import (
     FeatureKernel,
@@ -20,7 +20,6 @@ from gramian.approximations.projected import (
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
-from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -100,7 +99,7 @@ class KernelJL(ProjectedApproximation):
         self.centred = centred
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         if not isinstance(self.centred, bool | np.bool_):
             raise ValueError(f"centred of KernelJL must be True or False; got {self.centred!r}.")
         r = positive_integer(self, "n_components", self.n_components)
@@ -134,18 +133,16 @@ class KernelJL(ProjectedApproximation):
                 stacklevel=6,
             )
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        s = self._count(rows.shape[0])
-        columns = min(s, tiles.tile_columns(rows.example()))
+    def _plan(self, rows: Rows) -> Plan:
+        s, item = self._count(rows.shape[0]), array_ops.itemsize(rows.dtype)
         r = positive_integer(self, "n_components", self.n_components)
-        return r, columns * array_ops.itemsize(rows.dtype)
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        s, (r, _) = self._count(rows.shape[0]), self._expected(rows)
-        sample = 2 * s * rows.row_bytes * 8 // array_ops.itemsize(rows.dtype)
-        kept = {**projected_bytes(rows, s, r), "subsample": sample}
-        tile = min(s, tiles.tile_columns(rows.example()))  # at most, of the subsample's matrix
-        return kept, [{**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(16 * s * tile, 2**23)}]
+        tile = min(s, tiles.tile_columns(rows.example()))  # columns of the subsample's matrix
+        kept = {
+            **projected_bytes(rows, s, r),
+            "subsample": 2 * s * rows.row_bytes * 8 // item,
+        }
+        step = {**kept, "product": 3 * 8 * s * (r + 1), "blocks": min(16 * s * tile, 2**23)}
+        return Plan(self, rows, self._planned(rows, r, tile * item), kept, [step])
 
     def _project(self, KR: Array, means: Array, dtype: DType) -> ProjectedKernel:
         """Return the map x ↦ k(x)ᵀ K R, with k and K centred on the subsample if ``centred``.

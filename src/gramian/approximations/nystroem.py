@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from math import ceil, isqrt, sqrt
 from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from gramian.approximations.base import ApproximationWarning, are_vectors
+from gramian.approximations.base import ApproximationWarning, Plan, are_vectors
 from gramian.approximations.inverse_roots import inverse_root, inverse_root_of_rank
 from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.approximations.projected import (
@@ -19,7 +20,7 @@ from gramian.approximations.projected import (
     projected_bytes,
 )
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array, DType
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import few_blas_threads
@@ -33,6 +34,15 @@ from gramian.samplers import Landmarks, Sampler, as_sampler
 __all__ = ["Nystroem"]
 
 CORE_COPIES = 6  # copies of the landmarks' matrix during its decomposition
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemPlan(Plan):
+    """Also what chooses the landmarks, how many at first, and how many at most."""
+
+    sampler: Sampler = field(kw_only=True)
+    count: int = field(kw_only=True)
+    most: int = field(kw_only=True)
 
 
 class Nystroem(ProjectedApproximation):
@@ -115,11 +125,12 @@ class Nystroem(ProjectedApproximation):
             return are_vectors(kernel, rows) and not array_ops.issparse(rows.take([0]))
         return True
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
+    def _fit(
+        self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: NystroemPlan
+    ) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))
-        m = self._count(gram.shape[0])
+        m, sampler = plan.count, plan.sampler
         self._warn_of_count(gram.shape[0])
-        sampler = as_sampler(self.landmarks, gram, m)
         if sampler.needs_target and y is None:
             raise ValueError(
                 f"{type(sampler).__name__} selects landmarks by the target: call fit(X, y)."
@@ -128,7 +139,7 @@ class Nystroem(ProjectedApproximation):
         if self.tol is None:
             self._learn(gram, sampler.select(gram, m, rng, target))
         else:
-            self._grow(gram, sampler, m, rng, target)
+            self._grow(gram, plan, rng, target)
         if len(self.landmarks_) < m and self.tol is None and not sampler.fixed:
             warnings.warn(
                 f"Nystroem uses {counted(len(self.landmarks_), 'landmark')} instead of {m}: the "
@@ -164,28 +175,16 @@ class Nystroem(ProjectedApproximation):
                 stacklevel=6,
             )
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        m = self._at_most(rows)[0]
-        columns = min(m, tiles.tile_columns(rows.example()))
-        return min(m, self.rank or m), columns * array_ops.itemsize(rows.dtype)
-
-    def _at_most(self, rows: Rows) -> tuple[int, Sampler]:
-        """Return the largest number of landmarks, and the sampler that selects them."""
-        m = self._count(rows.shape[0])
-        m = m if self.tol is None else self._most(rows, m)
-        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), m)
-        return sampler.most_landmarks(m), sampler
-
-    def _planned_factors(self, rows: Rows, dtype: DType, width: int, work_bytes: int) -> Factors:
-        fitted = hasattr(self, "_projected")
-        m = int(self._projected.steps.shape[0]) if fitted else self._at_most(rows)[0]
-        product = FeatureRows(rows, self._features, m, dtype), np.broadcast_to(0.0, (m, width))
-        Z = FeatureRows(rows, self._features, width, dtype, work_bytes=work_bytes, product=product)
-        return Factors(Z)
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        (m, sampler), (r, work) = self._at_most(rows), self._expected(rows)
-        point_bytes, item = sampler.landmark_bytes(rows), array_ops.itemsize(rows.dtype)
+    def _plan(self, rows: Rows) -> NystroemPlan:
+        item = array_ops.itemsize(rows.dtype)
+        count = most = self._count(rows.shape[0])
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), count)
+        if self.tol is not None:
+            most = self._most(rows, count)
+        m = sampler.most_landmarks(most)
+        r = min(m, self.rank or m)
+        work = min(m, tiles.tile_columns(rows.example())) * item
+        point_bytes = sampler.landmark_bytes(rows)
         kept = projected_bytes(rows, m, r, point_bytes)
         steps: list[Amounts] = [
             {
@@ -198,9 +197,14 @@ class Nystroem(ProjectedApproximation):
             steps.append({**kept, "blocks": rows.walk_bytes(work + item * m)})
         if self.rank is not None and self.truncation == "embedding":
             inner = rows.walk_bytes(work + item * m, item * m**2)
-            full = projected_bytes(rows, m, m, point_bytes)
-            steps.append({**full, "features": 2 * 8 * m**2 + inner})
-        return kept, steps
+            steps.append(
+                {**projected_bytes(rows, m, m, point_bytes), "features": 2 * 8 * m**2 + inner}
+            )
+        values = FeatureRows(rows, self._features, m, rows.dtype)
+        factors = self._planned(rows, r, work, (values, np.broadcast_to(0.0, (m, r))))
+        return NystroemPlan(
+            self, rows, factors, kept, steps, sampler=sampler, count=count, most=most
+        )
 
     def _learn(self, gram: Gram, landmarks: Landmarks) -> None:
         """Find the matrix P (m, r) with features z(x) = k(x, landmarks) P."""
@@ -266,17 +270,12 @@ class Nystroem(ProjectedApproximation):
         return P @ xp.matrix_transpose(z)
 
     def _grow(
-        self,
-        gram: Gram,
-        sampler: Sampler,
-        m: int,
-        rng: np.random.Generator,
-        y: np.ndarray | None,
+        self, gram: Gram, plan: NystroemPlan, rng: np.random.Generator, y: np.ndarray | None
     ) -> None:
-        """Add landmarks until the trace error is at most ``tol``, or the budget is used up."""
+        """Add landmarks until the trace error is at most ``tol``, or the memory budget ends."""
         if not is_real(self.tol) or not 0 < self.tol < 1:
             raise ValueError(f"tol of Nystroem must be a number between 0 and 1; got {self.tol!r}.")
-        most = self._most(gram.rows, m)
+        sampler, m, most = plan.sampler, plan.count, plan.most
         while True:
             if sampler.grows:
                 # The remaining diagonal is the trace error, up to rounding.

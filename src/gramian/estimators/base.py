@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -174,9 +174,13 @@ class KernelEstimator(KernelParameter, ABC):
         """
         return self._estimate(planned(n, d, dtype, on_disk))
 
-    @config.one_budget()
-    def _estimate(self, rows: Rows, **about: Any) -> MemoryEstimate:
+    def _estimate(self, rows: Rows, **known: Any) -> MemoryEstimate:
         """What a fit on these rows takes, which may be planned ones."""
+        return affordable(self._estimates(rows, **known))
+
+    @config.one_budget()
+    def _estimates(self, rows: Rows, **known: Any) -> dict[Any, MemoryEstimate]:
+        """What each way to fit takes, in order of preference."""
         kernel, read = self._bare_kernel(), 0
         if rows.spread:  # what grows with their number is where they are
             n, d = min(rows.shape[0], ROWS_HERE), rows.shape[1]
@@ -186,17 +190,23 @@ class KernelEstimator(KernelParameter, ABC):
             config.hold(read)
             rows = planned_rows(*rows.shape, np.dtype(rows.dtype), False)
         first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
-        steps = [first, *self._steps(rows, **about)]
-        return MemoryEstimate.peak({"rows": read, **step} for step in steps)
+        return {
+            way: MemoryEstimate.peak({"rows": read, **step} for step in (first, *steps))
+            for way, steps in self._ways(rows, **known).items()
+        }
 
     @abstractmethod
-    def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
-        """What a fit takes at each of its steps, by names."""
+    def _ways(self, rows: Rows, **known: Any) -> Mapping[Any, Sequence[Amounts]]:
+        """What each way to fit takes at each of its steps, by names, in order of preference."""
 
-    def _check_memory(self, rows: Rows, advice: str, **about: Any) -> None:
+    def _check_memory(self, need: MemoryEstimate, rows: Rows, advice: str) -> None:
         """Refuse a fit that would exceed the memory budget, before it begins."""
-        need = self._estimate(rows, **about)
         need.check(f"a fit of {type(self).__name__} to rows of shape {rows.shape}", advice)
+
+
+def affordable(estimates: Mapping[Any, MemoryEstimate]) -> MemoryEstimate:
+    """The first that fits the memory budget, or else the first."""
+    return next((e for e in estimates.values() if e.fits()), next(iter(estimates.values())))
 
 
 def planned(n: Any, d: Any, dtype: Any, on_disk: bool) -> Rows:

@@ -25,7 +25,7 @@ class FastKPCA(Approximation):
         self.s = s
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
         sample = Uniform().select(gram, self.s, rng)
         K = gram_of(gram, sample).dense()
         K -= K.mean(axis=0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -17,22 +17,14 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
-from gramian.estimators.base import KernelEstimator, generator
+from gramian.estimators.base import KernelEstimator, affordable, generator
 from gramian.kernels import Kernel, as_kernel
+from gramian.learners.strategy import Problem, Strategy
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 LEAST_LANDMARKS = 100  # of a default approximation, whatever the memory budget
-
-
-class Training(NamedTuple):
-    """What a learner learns from: the exact matrix or factors of it, and the rows' weights."""
-
-    matrix: Gram | Factors
-    rows: Rows  # those of the matrix
-    weights: Array | None
-    given: Rows  # as they came: where the matrix is exact, ``rows`` are those in this process
 
 
 class NewRows(NamedTuple):
@@ -54,6 +46,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     ``points_`` what is kept of the training rows where there is none.
     """
 
+    strategies: ClassVar[Sequence[Strategy[Any]]]  # in order of preference
     solver: str
     solves_factors = False  # whether ``solver`` may also be given with an approximation
     kernel_: Kernel
@@ -67,7 +60,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         """What stands for a bare kernel on n rows, too many for the exact matrix.
 
-        It is not asked for, nor is ``_exact_steps``, where ``_fits_features`` gives something.
+        It is not asked for where ``_fits_features`` gives something.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement _default_approximation.")
 
@@ -75,45 +68,56 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         """Whether the learner's other parameters ask for the exact matrix of a bare kernel."""
         return getattr(self, "solver", "auto") != "auto"
 
-    def _training(
+    # What the fit is about: rows, weights, and what stands for the kernel.
+
+    def _problem(
         self,
         X: Any,
         rng: np.random.Generator,
         sample_weight: Any = None,
         y: Any = None,
         stands_for: Callable[[Kernel, int], Approximation] | None = None,
-    ) -> Training:
-        """Check X, work out the kernel or its approximation on it, and give the matrix.
+    ) -> Any:
+        """Check X, work out the kernel or its approximation on it, and pose the problem.
 
         ``stands_for`` says what a bare kernel stands for whatever the number of rows, where
-        something needs features. By default that is left to the size of the exact matrix.
+        something needs features. By default that is left to ``_fits_features``.
         """
-        came = rows = self._read(X, reset=True, min_rows=2)
+        given = rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
-        given = self._stand_in(rows, stands_for)
-        if rows.spread and not isinstance(given, Approximation):
+        planned = self._stand_in(rows, stands_for or self._fits_features())
+        if rows.spread and isinstance(planned, Gram):
             rows = rows.here()  # the matrix is made in one piece
             weights = None if weights is None else rows.align(weights)
             config.hold(rows.shape[0] * rows.row_bytes)
+            planned = Gram(planned.kernel, rows)
         shape: tuple[int, ...] = getattr(y, "shape", ())
-        self._check_memory(
-            rows,
-            "Use an approximation with fewer n_components",
+        n_targets = shape[1] if len(shape) > 1 else 1
+        costs = self._estimates(rows, planned=planned, n_targets=n_targets)
+        self._check_memory(affordable(costs), rows, "Use an approximation with fewer n_components")
+        return self._pose(
+            matrix=self._matrix(planned, rng, weights, y),
+            n_targets=n_targets,
+            rows=rows,
             given=given,
-            n_targets=shape[1] if len(shape) > 1 else 1,
+            weights=weights,
+            rng=rng,
+            too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
         )
-        if isinstance(given, Approximation):
-            return self._approximate(given, rows, rng, weights, y)
-        # A generator of its own: what the kernel draws changes nothing for the learner.
-        given.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
-        self.kernel_, self.approximation_ = given, None
-        self.points_ = given.points(rows)
-        return Training(Gram(given, rows), rows, weights, came)
+
+    def _pose(self, **known: Any) -> Problem:
+        """The problem of this learner: what is known of it, and the parameters."""
+        return Problem(**known)
+
+    def _choose(self, problem: Any) -> Strategy[Any]:
+        """The first strategy that serves the problem and fits the memory budget."""
+        serving = [strategy for strategy in self.strategies if strategy.serves(problem)]
+        return next((each for each in serving if each not in problem.too_large), serving[0])
 
     def _stand_in(
         self, rows: Rows, stands_for: Callable[[Kernel, int], Approximation] | None
-    ) -> Kernel | Approximation:
-        """What the fit works with: the kernel on its exact matrix, or an approximation."""
+    ) -> Gram | Plan:
+        """What the fit works with: the exact matrix, or an approximation as it is planned."""
         given = self.kernel
         if isinstance(given, Approximation):
             if self._wants_exact() and not self.solves_factors:
@@ -121,118 +125,122 @@ class KernelLearner(KernelEstimator, BaseEstimator):
                     f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; "
                     "leave it 'auto' with an approximation, or use kernel=Exact(...)."
                 )
-            return given
+            return given.plan(rows)
         kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
-        exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
         if stands_for is not None and isinstance(given, Exact):
             raise ValueError(
                 f"{type(self).__name__} works on features here, which an exact kernel does not "
                 f"have: use kernel={given.kernel!r}, or an approximation of it."
             )
         if stands_for is None:
-            small = Gram(kernel, rows).fits
-            if exactly or (small() and self._estimate(rows, given=kernel).fits()):
-                return kernel
+            gram = Gram(kernel, rows)
+            exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
+            if exactly or (gram.fits() and self._estimate(rows, planned=gram).fits()):
+                return gram
             stands_for = self._default_approximation
         return self._affordable(stands_for(kernel, rows.shape[0]), rows)
 
-    def _affordable(self, default: Any, rows: Rows) -> Approximation:
+    def _affordable(self, default: Any, rows: Rows) -> Plan:
         """The default with as many landmarks as the memory budget has room for."""
-        while default.n_components > LEAST_LANDMARKS:
-            if self._estimate(rows, given=default).fits():
-                break
-            fewer = max(int(0.9 * default.n_components), LEAST_LANDMARKS)
+        while True:
+            plan, count = default.plan(rows), default.n_components
+            if count <= LEAST_LANDMARKS or self._estimate(rows, planned=plan).fits():
+                return plan
+            fewer = max(int(0.9 * count), LEAST_LANDMARKS)
             default = clone(default).set_params(n_components=fewer)
-        return default
-
-    # What a fit takes in memory.
-
-    def _steps(
-        self,
-        rows: Rows,
-        *,
-        given: Kernel | Approximation | None = None,
-        n_targets: int = 1,
-        **about: Any,
-    ) -> list[Amounts]:
-        given = self._stand_in(rows, self._fits_features()) if given is None else given
-        if not isinstance(given, Approximation):
-            return self._exact_steps(Gram(given, rows), n_targets)
-        plan = given.plan(rows)
-        config.hold(sum(plan.kept.values()))
-        own = self._factored_steps(plan, n_targets)
-        return [*plan.steps, *({**plan.kept, **step} for step in own)]
 
     def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
         """What stands for a bare kernel in ``fit`` whatever the number of rows, if anything."""
         return None
 
-    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
-        """What the fit on an exact matrix takes, at each of its steps."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _exact_steps.")
-
-    @abstractmethod
-    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
-        """What the fit on factors takes, at each of its steps, beside what is kept of the plan."""
-
-    def _keeping(
-        self, factors: Factors, beside: Amounts, *, partly: bool = False, half: bool = False,
-        name: str = "features",
-    ) -> Amounts:  # fmt: skip
-        """``beside``, and as much of Z as the fit then keeps: see ``_room``."""
-        count = factors.keepable(self._room(beside), partly=partly, half=half)
-        n = factors.shape[0]
-        name = name if count == n else f"{name} of {100 * count // n} % of the rows"
-        return {name: factors.kept_bytes(count, half=half), **beside}
-
-    @staticmethod
-    def _room(beside: Amounts) -> int:
-        """What is left of the memory budget for features."""
-        return max(config.memory_budget() - sum(beside.values()), 0)
-
-    def _approximate(
-        self,
-        given: Approximation,
-        rows: Rows,
-        rng: np.random.Generator,
-        weights: Array | None,
-        y: Any,
-    ) -> Training:
-        """Factors of the rows; an approximation that is fitted already is used as it is."""
-        if not hasattr(given, "n_components_"):
-            own = rng if given.random_state is None else generator(given.random_state)
-            kept = given.plan(rows).kept
-            given = clone(given).fit_rows(rows, own, y, weights)
+    def _ways(
+        self, rows: Rows, *, planned: Gram | Plan | None = None, n_targets: int = 1, **known: Any
+    ) -> Mapping[Any, Sequence[Amounts]]:
+        if planned is None:
+            planned = self._stand_in(rows, self._fits_features())
+        elif planned.rows is not rows:  # planned rows may stand for those of the fit
+            if isinstance(planned, Gram):
+                planned = Gram(planned.kernel, rows)
+            else:
+                planned = planned.approximation.plan(rows)
+        kept: Amounts = {}
+        before: Sequence[Amounts] = ()
+        matrix: Gram | Factors
+        if isinstance(planned, Gram):
+            matrix = planned
+        else:
+            matrix, kept, before = planned.factors, planned.kept, planned.steps
             config.hold(sum(kept.values()))
-        self.kernel_, self.approximation_, self.points_ = given.kernel_, given, None
-        return Training(given.factor_rows(rows), rows, weights, rows)
+        problem = self._pose(matrix=matrix, rows=rows, n_targets=n_targets)
+        return {
+            strategy: [*before, *({**kept, **step} for step in strategy.memory(problem))]
+            for strategy in self.strategies
+            if strategy.serves(problem)
+        }
+
+    def _matrix(
+        self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Any
+    ) -> Gram | Factors:
+        """The exact matrix of the fitted kernel, or factors of the fitted approximation."""
+        if isinstance(planned, Plan):
+            return self._factors(planned, rng, weights, y)
+        kernel, rows = planned.kernel, planned.rows
+        # A generator of its own: what the kernel draws changes nothing for the learner.
+        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        self.kernel_, self.approximation_ = kernel, None
+        self.points_ = kernel.points(rows)
+        return Gram(kernel, rows)
+
+    def _factors(
+        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Any
+    ) -> Factors:
+        """Factors of the rows; an approximation that is fitted already is used as it is."""
+        fitted, rows = plan.approximation, plan.rows
+        if not hasattr(fitted, "n_components_"):
+            own = rng if fitted.random_state is None else generator(fitted.random_state)
+            fitted = clone(fitted).fit_rows(rows, own, y, weights, plan)
+            config.hold(sum(plan.kept.values()))
+        self.kernel_, self.approximation_, self.points_ = fitted.kernel_, fitted, None
+        return fitted.factor_rows(rows)
 
     def _batch(
         self,
         X: Any,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None,
         *,
         first: bool,
         sample_weight: Any = None,
         y: Any = None,
-    ) -> Training:
-        """The factors of a batch of rows; the first one fits the approximation."""
-        if not first:
+    ) -> Any:
+        """The problem of a batch of rows, on factors; the first one fits the approximation."""
+        if first:
+            assert rng is not None
+            rows, factors, weights = self._first_batch_of(X, rng, sample_weight, y)
+        else:
             rows = self._read(X, reset=False)
             assert self.approximation_ is not None
-            factors = self.approximation_.factor_rows(rows)
-            return Training(factors, rows, as_weights(sample_weight, rows), rows)
+            factors, weights = (
+                self.approximation_.factor_rows(rows),
+                as_weights(sample_weight, rows),
+            )
+        return self._pose(matrix=factors, rows=rows, given=rows, weights=weights, rng=rng)
+
+    def _first_batch_of(
+        self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
+    ) -> tuple[Rows, Factors, Array | None]:
         name, given = type(self).__name__, self.kernel
         if isinstance(given, Exact):
             raise ValueError(
                 f"partial_fit of {name} needs features: give an approximation, such as "
                 f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
             )
-        known = hasattr(given, "n_components_")
-        rows = self._read(X, reset=True, min_rows=1 if known else 2)
+        fitted = hasattr(given, "n_components_")
+        rows = self._read(X, reset=True, min_rows=1 if fitted else 2)
         if not isinstance(given, Approximation):
             given = self._default_approximation(as_kernel(given), rows.shape[0])
-        return self._approximate(given, rows, rng, as_weights(sample_weight, rows), y)
+        weights = as_weights(sample_weight, rows)
+        plan = given.plan(rows) if fitted else given.checked_plan(rows)
+        return rows, self._factors(plan, rng, weights, y), weights
 
     def _new_rows(self, X: Any, learned: Array) -> NewRows:
         """Check new rows and multiply their kernel values, or features, with what was learned."""

@@ -12,6 +12,8 @@ from sklearn.base import clone
 
 from gramian.backend.array_ops import Array
 from gramian.kernels import Kernel, Linear, Precomputed
+from gramian.kernels.base import ProfileKernel
+from gramian.kernels.spectrum import Law
 from gramian.matrices.gram import Gram
 from gramian.testing.comparing import (
     close,
@@ -30,7 +32,9 @@ def check_kernel(kernel: Kernel, X: Array | None = None, *, library: str | None 
     Its matrices are symmetric, and positive semi-definite unless it says otherwise. ``diag`` is
     their diagonal. All ways to compute entries agree, whatever the blocks and threads. float32 rows
     give a float32 matrix that is close to the float64 one. Sparse and dense rows give the same.
-    Maclaurin coefficients, if there are any, add up to the kernel.
+    Maclaurin coefficients, if there are any, add up to the kernel. Its program for a GPU, if
+    ``kernel.gpu_form()`` is not None, computes its profile. The cosines of random frequencies from
+    its spectrum, if it has one, average to the kernel.
 
     With ``library``, check instead that this array library gives the same values as NumPy.
     """
@@ -56,6 +60,15 @@ def check_kernel(kernel: Kernel, X: Array | None = None, *, library: str | None 
         with np.errstate(over="ignore", invalid="ignore"):
             series = np.polynomial.polynomial.polyval(Linear()(X), coefficients)
         close("the Maclaurin series is the kernel", series, K, 1e-7 * size)
+    spectrum = kernel.spectrum()
+    if spectrum is not None:
+        averages = sum(_average_cosines(law, X[:10]) for law in spectrum)
+        close("cosines of random frequencies", averages, K[:10, :10], 0.05 * size)
+    form = kernel.gpu_form()
+    if form is not None and isinstance(kernel, ProfileKernel):
+        pairings = type(kernel).pairing(X, 1.0, 0.0)(X)
+        expected = kernel._profile(kernel._scale() * pairings)
+        close("the program for a GPU", form.values(pairings), expected, 1e-10 * size)
     _check_gram(kernel, X, K, 1e-11 * size * len(K))
     unchanged_by_blocks_and_threads(lambda: kernel(X), 1e-12 * size)
     close("pickled", pickle.loads(pickle.dumps(kernel))(X), K, 0.0)
@@ -64,6 +77,15 @@ def check_kernel(kernel: Kernel, X: Array | None = None, *, library: str | None 
     if not isinstance(kernel, Precomputed):
         close("blocks of K(X, Y)", kernel(X[:7], X[7:20]), K[:7, 7:20], 1e-11 * size)
     close("k + k = 2 k", (kernel + kernel)(X), (kernel * 2.0)(X), 1e-12 * size)
+
+
+def _average_cosines(law: Law, X: np.ndarray) -> np.ndarray:
+    """Return the kernel of a law of frequencies from 20,000 draws, to about 0.005 of its weight."""
+    d = X.shape[1]
+    u = np.random.default_rng(0).uniform(1e-9, 1.0, (20_000, law.coordinates(d)))
+    phases = X @ law.frequencies(u, d, None).T
+    features = np.hstack((np.cos(phases), np.sin(phases)))
+    return law.weight * (features @ features.T) / len(u)
 
 
 def _check_library(kernel: Kernel, X: np.ndarray, K: np.ndarray, size: float, library: str) -> None:

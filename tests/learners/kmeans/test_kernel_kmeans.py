@@ -21,6 +21,7 @@ from gramian import (
 )
 from gramian.backend import array_ops
 from gramian.learners.kmeans import lloyd
+from gramian.learners.kmeans.clustering import Run, best_of
 from gramian.testing.comparing import LIBRARIES
 
 KERNEL = RBF(0.05)
@@ -99,10 +100,8 @@ class TestPasses:
             assert (np.diff(run.history) <= 1e-6 * run.history[0]).all()
 
     def test_of_equal_restarts_the_first_is_taken(self):
-        runs = [
-            lloyd.Run(np.zeros(1), trace=10.0, history=[h]) for h in (2.0, 1.0, 1.0 - 1e-13, 1.5)
-        ]
-        assert lloyd.best_of(runs) is runs[1]
+        runs = [Run(np.zeros(1), trace=10.0, history=[h]) for h in (2.0, 1.0, 1.0 - 1e-13, 1.5)]
+        assert best_of(runs) is runs[1]
 
     @pytest.mark.parametrize("shape", [(1000, 300, 7), (257, 40, 3), (5, 4, 2), (600, 800, 90)])
     def test_tall_products(self, rng, shape):
@@ -159,7 +158,7 @@ class TestRestartsOnASample:
             starts.append(len(first))
             return lloyd.on_factors(factors, weights, first, sample, **stop)
 
-        monkeypatch.setattr("gramian.learners.kmeans.kernel_kmeans.on_factors", watching)
+        monkeypatch.setattr("gramian.learners.kmeans.featured.on_factors", watching)
         for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows
             X = rng.standard_normal((n, 1))
             approximation = Nystroem(Linear(), 1, random_state=0)
@@ -173,7 +172,7 @@ class TestRestartsOnASample:
             seen.append((factors.shape[0], weights.min(), weights.max()))
             return lloyd.on_factors(factors, weights, first, sample, **stop)
 
-        monkeypatch.setattr("gramian.learners.kmeans.kernel_kmeans.on_factors", watching)
+        monkeypatch.setattr("gramian.learners.kmeans.featured.on_factors", watching)
         model = KernelKMeans(3, kernel=Nystroem(RBF(0.2), 20, random_state=0), random_state=0)
         model.fit(X, sample_weight=np.where(np.arange(5000) % 2, 2.0, 5.0))
         assert seen == [(3200, 2.0, 5.0), (5000, 2.0, 5.0)]

@@ -33,7 +33,7 @@ from gramian import (
     open_rows,
 )
 from gramian.backend.linalg import spectrum
-from gramian.learners.pca import moments
+from gramian.learners.pca import featured, moments
 from gramian.learners.pca.moments import Moments
 from gramian.learners.pca.pre_images import PreImages
 
@@ -438,7 +438,7 @@ class TestPreImages:
         monkeypatch.setattr(FileRows, "persist", lambda self: self)
         monkeypatch.setattr(FileRows, "collect", None)
         if not kept:
-            monkeypatch.setattr(KernelPCA, "_vectors_of", lambda self, factors: None)
+            monkeypatch.setattr(featured, "eigenvectors", lambda found, factors: None)
         fitted = clone(model).fit(path)
         assert hasattr(fitted, "eigenvectors_") == kept
         scores = fitted.transform(open_rows(path))
@@ -455,7 +455,7 @@ class TestPreImages:
         model = KernelPCA(3, kernel=fitted, fit_inverse_transform=True)
         scores = model.fit_transform(X)
         expected = model.inverse_transform(scores)
-        monkeypatch.setattr(KernelPCA, "_vectors_of", lambda self, factors: None)
+        monkeypatch.setattr(featured, "eigenvectors", lambda found, factors: None)
         assert_allclose(clone(model).set_params(kernel=fitted).fit_transform(X), scores, atol=1e-7)
         assert_allclose(
             clone(model).set_params(kernel=fitted).fit(X).inverse_transform(scores),

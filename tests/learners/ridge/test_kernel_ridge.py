@@ -29,7 +29,7 @@ from gramian import (
 )
 from gramian.approximations.projected import ProjectedKernel
 from gramian.backend.config import memory_budget
-from gramian.learners.ridge import base, falkon
+from gramian.learners.ridge import falkon, systems
 from gramian.learners.ridge.systems import PATIENCE
 from gramian.testing import check_learner
 
@@ -142,9 +142,9 @@ class TestStreamed:
         X, Y = table(dtype=np.float32)
         fitted = clone(NYSTROEM).fit(X)
         direct = KernelRidge(1e-3, fitted, solver="direct").fit(X, Y)
-        monkeypatch.setattr(base, "iteration_pays", lambda *a, **k: True)
+        monkeypatch.setattr(falkon, "iteration_pays", lambda *a, **k: True)
         assert KernelRidge(1e-3, fitted, random_state=0).fit(X, Y).n_iter_ > 3
-        monkeypatch.setattr(base, "MOST_ITERATIONS", 3)
+        monkeypatch.setattr(falkon, "MOST_ITERATIONS", 3)
         model = KernelRidge(1e-3, fitted, random_state=0).fit(X, Y)  # without a warning
         assert model.n_iter_ == 1
         assert_allclose(model.coef_, direct.coef_)
@@ -163,7 +163,7 @@ class TestStreamed:
         model = KernelRidge(1e-4, fitted, solver=solver, random_state=0)
         error = np.abs(clone(model).fit(X.astype(np.float32), Y).predict(X) - exact).max()
         assert error < 2e-3
-        monkeypatch.setattr(base.factored, "rounds_too_much", lambda *a, **k: False)
+        monkeypatch.setattr(systems, "rounds_too_much", lambda *a, **k: False)
         if solver == "direct":
             spoilt = np.abs(clone(model).fit(X.astype(np.float32), Y).predict(X) - exact).max()
             assert spoilt > 10 * error
@@ -321,11 +321,13 @@ class TestEarlyStopping:
     def test_the_best_iterate_on_factors(self, approximation, monkeypatch):
         X, Y = table()
         X, Y = X[:, :3], np.column_stack((Y, Y[:, 0] + np.random.default_rng(0).normal(0, 2, 1500)))
-        split = KernelRidge._split
+        split = KernelRidge._holding_out
         parts = []
-        monkeypatch.setattr(KernelRidge, "_split", lambda *a: parts.append(split(*a)) or parts[-1])
+        monkeypatch.setattr(
+            KernelRidge, "_holding_out", lambda *a: parts.append(split(*a)) or parts[-1]
+        )
         model = KernelRidge(1e-6, approximation, validation_fraction=0.1, random_state=0).fit(X, Y)
-        learned, held_out = parts[0]
+        learned, held_out = parts[0].weights, parts[0].held_out
         assert (held_out > 0).sum() == 150 and ((learned > 0) ^ (held_out > 0)).all()
         errors = model.validation_errors_
         assert len(errors) == model.n_iter_ > 1
@@ -338,7 +340,7 @@ class TestEarlyStopping:
         assert errors.min() <= at_the_end * (1 + 1e-9)
 
     def test_it_ends_when_the_error_no_longer_falls(self):
-        watch = base.systems.Watch(lambda X, length: X)
+        watch = systems.Watch(lambda X, length: X)
         history = [3.0, 2.0, 2.5, 1.0, *[1.1] * PATIENCE]
         stops = [watch(error, 1.0, 0.5) for error in history]
         assert stops == [False] * (len(history) - 1) + [True]

@@ -255,7 +255,7 @@ class TestPCA:
     def test_pre_images_of_many_rows(self, kept, scheduler, monkeypatch):
         monkeypatch.setattr("gramian.learners.pca.pre_images._exactly", lambda scores, rows: False)
         if not kept:
-            monkeypatch.setattr(KernelPCA, "_keeps_vectors", lambda self, n, k, room: False)
+            monkeypatch.setattr("gramian.learners.pca.featured.keeps_vectors", lambda *sizes: False)
         model = KernelPCA(4, kernel=APPROXIMATIONS["meka"], fit_inverse_transform=True)
         here, there = clone(model).fit(X), clone(model).fit(spread(X))
         scores = here.transform(X)

@@ -52,11 +52,12 @@ def test_bytes_of_a_pass_do_not_grow_with_the_rows(client):
         rows = as_rows(spread(np.resize(X, (chunks * chunk, D)), chunk).persist())
         factors, weights = approximation.factor_rows(rows).persist(), rows.constant(1.0)
         first = factors.coordinates(np.arange(k))
-        doubt, run = lloyd.Doubt(factors), lloyd.Run(lloyd.no_labels(weights), means=first)
+        doubt = lloyd.Doubt(factors)
+        run = lloyd.FeaturedRun(lloyd.no_labels(weights), next_centres=first)
         lloyd.assign(factors, weights, [run], True, doubt)
         counts = [sent()]
         for _ in range(7):
-            run.means = run.means + 1e-3
+            run.next_centres = run.next_centres + 1e-3
             doubt.move(run)
             lloyd.assign(factors, weights, [run], False, doubt)
             counts.append(sent())

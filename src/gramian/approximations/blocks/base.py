@@ -6,13 +6,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from math import isclose
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from gramian.approximations.base import Approximation, ApproximationWarning, are_vectors
+from gramian.approximations.base import Approximation, ApproximationWarning, Plan, are_vectors
 from gramian.approximations.blocks.basis import (
     SAMPLED_EXTRA,
     SAMPLED_PER_RANK,
@@ -37,6 +38,13 @@ from gramian.rows.files.rows import planned_rows
 from gramian.samplers import Sampler, as_sampler
 
 
+@dataclass(frozen=True, eq=False)
+class BlocksPlan(Plan):
+    """Also the sampler that selects the landmarks of each block."""
+
+    sampler: Sampler = field(kw_only=True)
+
+
 class BlockApproximation(Approximation):
     """Rows in blocks, each with a basis of its own; subclasses define what is between blocks."""
 
@@ -49,7 +57,7 @@ class BlockApproximation(Approximation):
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
         return kernel.stationary and are_vectors(kernel, rows)
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: BlocksPlan) -> int:
         n = gram.shape[0]
         choice(self, "ranks", self.ranks, ("spectrum", "size", "equal"))
         total = positive_integer(self, "n_components", self.n_components)
@@ -57,7 +65,7 @@ class BlockApproximation(Approximation):
         if isinstance(self.partition, str):
             choice(self, "partition", self.partition, ("kmeans", "spectral", "random"))
             self._check_count(count, total, n)
-        sampler = as_sampler(self.landmarks, gram)
+        sampler = plan.sampler
         if sampler.fixed:
             raise ValueError(
                 f"{type(self).__name__} selects landmarks in each block: landmarks must be the "
@@ -118,18 +126,43 @@ class BlockApproximation(Approximation):
 
     # The memory of a fit. Blocks are expected to differ in rows and in ranks.
 
-    def _expected(self, rows: Rows) -> tuple[int, int]:
-        total = positive_integer(self, "n_components", self.n_components)
-        points = points_of(-(-2 * total // self._count()))
-        columns = min(points, tiles.tile_columns(rows.example()))
-        return total, columns * array_ops.itemsize(rows.dtype)
-
     def _count(self) -> int:
         if isinstance(self.partition, str):
             return positive_integer(self, "n_blocks", self.n_blocks)
         return len(np.unique(np.asarray(array_ops.to_numpy(self.partition))))
 
-    def _planned_factors(self, rows: Rows, dtype: DType, width: int, work_bytes: int) -> Factors:
+    def _plan(self, rows: Rows) -> BlocksPlan:
+        (n, d), item, count = rows.shape, array_ops.itemsize(rows.dtype), self._count()
+        total = positive_integer(self, "n_components", self.n_components)
+        rank = -(-2 * total // count)  # of a large block
+        points = min(points_of(rank), 2 * n // count + 1)
+        all_points = min(SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count, n)
+        kept = {
+            "labels and order of rows": (4 + 4 + 8) * n,
+            "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
+            "projection": 3 * all_points * rank * item,
+        }
+        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # for links
+        sampled = sampled_rows(total, count) if self.ranks == "spectrum" else 0
+        wide = 8 * rows.row_bytes // item  # a row in float64
+        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
+        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows))
+        block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
+        work = max(work, sampler.select_bytes(block, points))
+        at_once = min(config.n_threads(), count)
+        steps: list[Amounts] = [
+            {"choice of blocks": split_bytes(rows, self.partition, count)},
+            {**kept, "fitted on": fitted_on, "bases": at_once * work},
+        ]
+        columns = min(points_of(rank), tiles.tile_columns(rows.example()))
+        factors = self._uneven(rows, rows.dtype, total, columns * item)
+        return BlocksPlan(self, rows, factors, kept, steps, sampler=sampler)
+
+    def _sizes(self, rows: Rows) -> Factors:
+        return self._uneven(rows, self._feature_dtype(rows), self.n_components_)
+
+    def _uneven(self, rows: Rows, dtype: DType, width: int, work_bytes: int = 0) -> Factors:
+        """Return factors in parts of growing sizes: all that is known before rows are assigned."""
         n, count = rows.shape[0], len(getattr(self, "_bases", ())) or self._count()
         count = min(count, n, width)
         edges = np.cumsum(np.arange(count + 1)) / (count * (count + 1) // 2)
@@ -151,32 +184,6 @@ class BlockApproximation(Approximation):
     def _planned_core(self) -> BlockCore | None:
         """Return a core that stands for S in a plan; None if blocks are not linked."""
         return None
-
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        (n, d), item = rows.shape, array_ops.itemsize(rows.dtype)
-        total, count = self._expected(rows)[0], self._count()
-        rank = -(-2 * total // count)  # of a large block
-        points = min(points_of(rank), 2 * n // count + 1)
-        all_points = min(SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count, n)
-        labels = {"labels and order of rows": (4 + 4 + 8) * n}
-        kept = {
-            **labels,
-            "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
-            "projection": 3 * all_points * rank * item,
-        }
-        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # for links
-        sampled = sampled_rows(total, count) if self.ranks == "spectrum" else 0
-        wide = 8 * rows.row_bytes // item  # a row in float64
-        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
-        block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
-        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), block))
-        work = max(work, sampler.select_bytes(block, points))
-        at_once = min(config.n_threads(), count)
-        steps: list[Amounts] = [
-            {"choice of blocks": split_bytes(rows, self.partition, count)},
-            {**kept, "fitted on": fitted_on, "bases": at_once * work},
-        ]
-        return kept, steps
 
     # The block of each row: training rows keep theirs, new rows go to the nearest centre.
 

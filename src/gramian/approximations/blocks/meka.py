@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from gramian.approximations.blocks.base import BlockApproximation
+from gramian.approximations.blocks.base import BlockApproximation, BlocksPlan
 from gramian.approximations.blocks.basis import SAMPLED_EXTRA, SAMPLED_PER_RANK, points_of
 from gramian.approximations.blocks.links import (
     LinkRule,
@@ -18,7 +19,6 @@ from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
-from gramian.backend.memory import Amounts
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -103,29 +103,30 @@ class MEKA(BlockApproximation):
         self.partition = partition
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: BlocksPlan) -> int:
         if self.psd is not None:
             choice(self, "psd", self.psd, ("clip", "shift"))
         LinkRule.of(self, LINK_RULES)
-        return super()._fit(gram, rng, y)
+        return super()._fit(gram, rng, y, plan)
 
     def _planned_core(self) -> BlockCore | None:
         return None if self._count() == 1 else BlockCore(np.empty((0, 0)))
 
-    def _fit_steps(self, rows: Rows) -> tuple[Amounts, list[Amounts]]:
-        kept, steps = super()._fit_steps(rows)
-        total = self._expected(rows)[0]
+    def _plan(self, rows: Rows) -> BlocksPlan:
+        plan, count = super()._plan(rows), self._count()
+        total = int(self.n_components)
         wide = 8 * rows.row_bytes // array_ops.itemsize(rows.dtype)  # a row in float64
-        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_EXTRA * self._count())
+        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count)
         points = min(points, rows.shape[0])
-        largest = min(2 * points_of(-(-3 * total // (2 * self._count()))), points)
+        largest = min(2 * points_of(-(-3 * total // (2 * count))), points)
         links = 3 * 8 * largest * points // 2 + 3 * points * wide
-        square = 8 * total**2
-        steps += [
-            {**kept, "fitted on": steps[-1]["fitted on"], "links": square + links},
+        square, kept = 8 * total**2, plan.kept
+        steps = [
+            *plan.steps,
+            {**kept, "fitted on": plan.steps[-1]["fitted on"], "links": square + links},
             {**kept, "links": square, "decomposition": 7 * square},
         ]
-        return {**kept, "links": square // 2}, steps
+        return replace(plan, kept={**kept, "links": square // 2}, steps=steps)
 
     def _link(self, gram: Gram) -> BlockCore | None:
         bases, count = self._bases, len(self._bases)

@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
-from gramian.learners.kmeans.lloyd import Run, centre_of, fill_empty, one_pass
+from gramian.learners.kmeans.clustering import Clustering, Run
+from gramian.learners.kmeans.featured import Sample, beside_features, first_centres
+from gramian.learners.kmeans.lloyd import centre_of, fill_empty, one_pass
+from gramian.learners.kmeans.passes import FeaturedRun
+from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import Factors
 
 PATIENCE = 10  # batches
 SMOOTHING = 0.1  # the share of the latest batch in the smoothed objective
 
 
+class MiniBatches(Strategy[Clustering]):
+    """Updates by batches of random rows, and one pass over all; no features of all are kept."""
+
+    def serves(self, problem: Clustering) -> bool:
+        return not problem.is_exact and problem.batch_size is not None
+
+    def memory(self, problem: Clustering) -> Sequence[Amounts]:
+        assert problem.batch_size is not None
+        size = min(problem.batch_size, problem.factors.shape[0])
+        batch = problem.factors.take_bytes(size) + 4 * 8 * size
+        return [{**beside_features(problem), "batch": batch}]
+
+    def solve(self, problem: Clustering) -> Run:
+        assert problem.batch_size is not None
+        factors, rows, weights = problem.factors, problem.rows, problem.weights
+        sample = Sample.draw(problem, factors, single=True)
+        start = first_centres(problem, sample, factors)
+        centres, history = on_batches(
+            lambda numbers: problem.approximation.factor_rows(rows.choose(numbers)),
+            weights,
+            start.centres[0],
+            start.masses,
+            problem.rng,
+            batch_size=problem.batch_size,
+            max_iter=problem.max_iter,
+            tol=problem.tol,
+        )
+        run = one_pass(factors, weights, centres)
+        run.history = history + run.history
+        return run
+
+
 def update(
     centres: Array, counts: Array, factors: Factors, weights: Array
-) -> tuple[Array, Array, Run]:
+) -> tuple[Array, Array, FeaturedRun]:
     """Move each centre to the mean of its rows so far and those that are nearest to it now.
 
     (Sculley, 2010, whose steps one by one come to the same.) A centre to which no row came yet
@@ -28,8 +65,8 @@ def update(
     """
     run = one_pass(factors, weights, centres)
     total = counts + run.masses
-    means = centre_of(counts[:, None] * centres + run.sums, total)
-    return fill_empty(means, total, centres, factors)[0], total, run
+    moved = centre_of(counts[:, None] * centres + run.sums, total)
+    return fill_empty(moved, total, centres, factors)[0], total, run
 
 
 def on_batches(

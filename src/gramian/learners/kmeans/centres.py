@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.approximations import Approximation, ApproximationWarning, Nystroem
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel
-from gramian.learners.base import KernelLearner, NewRows, Training, as_weights
+from gramian.learners.base import KernelLearner, NewRows, as_weights
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
@@ -27,54 +26,42 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _learned: Array  # what kernel values or features of new rows are multiplied with
     _norms: Array  # of the centres, squared
 
-    def _place(self, learned: Array, norms: Array, centres: Array | None) -> None:
-        """Keep the centres, by their coordinates in the features and by kernel values."""
-        self._learned, self._norms = learned, norms
+    def _place(self, dual: Array, norms: Array, centres: Array | None) -> None:
+        """Keep the centres, by their features and by kernel values."""
+        self._learned, self._norms = dual, norms
         self._n_features_out = int(norms.shape[0])
         for name in ("centres_", "centre_coefficients_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if centres is None:
-            self.centre_coefficients_ = learned
+            self.centre_coefficients_ = dual
             return
         self.centres_ = centres
         if isinstance(self.approximation_, Nystroem):
             self.centre_coefficients_ = self.approximation_.on_landmarks(centres)
 
     def _place_at(self, centres: Array, factors: Factors) -> None:
-        """The same from coordinates alone; ``factors`` are any of the approximation in use."""
+        """The same from centres alone; ``factors`` are any of the approximation in use."""
         xp = array_ops.namespace(centres)
         turned = xp.matrix_transpose(centres)
-        learned = factors.core_matmul(turned)
-        self._place(learned, xp.sum(turned * learned, axis=0), centres)
+        dual = factors.core_matmul(turned)
+        self._place(dual, xp.sum(turned * dual, axis=0), centres)
 
-    def _training(self, *arguments: Any) -> Training:
+    def _problem(self, *arguments: Any) -> Any:
         """As of any learner, with weights of 1 where none are given."""
-        training = super()._training(*arguments)
-        return training._replace(weights=_full(training.weights, training.rows))
+        problem = super()._problem(*arguments)
+        return replace(problem, weights=_full(problem.weights, problem.rows))
 
-    def _first_batch(
-        self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
-    ) -> tuple[Factors, Rows, Array]:
+    def _first_batch(self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any) -> Any:
         """The first rows of a stream, from which all is learned that later ones do not change."""
-
         with warnings.catch_warnings():
             if not isinstance(self.kernel, Approximation):  # landmarks that nobody asked for
                 warnings.simplefilter("ignore", ApproximationWarning)
-            factors, rows, weights, _ = self._training(X, rng, sample_weight, y, of_a_stream)
-        assert isinstance(factors, Factors)
-        return factors.persist(self._room(self._beside(factors)), partly=True), rows, weights
+            return self._problem(X, rng, sample_weight, y, of_a_stream)
 
-    def _next_batch(self, X: Any, sample_weight: Any) -> tuple[Factors, Rows, Array]:
+    def _next_batch(self, X: Any, sample_weight: Any) -> Any:
         """Later rows of the stream, in the features that the first gave."""
-        assert self.approximation_ is not None
-        rows = self._read(X, reset=False)
-        factors = self.approximation_.factor_rows(rows)
-        factors = factors.persist(self._room(self._beside(factors)), partly=True)
-        return factors, rows, _full(as_weights(sample_weight, rows), rows)
-
-    @abstractmethod
-    def _beside(self, factors: Factors) -> Amounts:
-        """What passes over factors take beside these."""
+        batch = self._batch(X, None, first=False, sample_weight=sample_weight)
+        return replace(batch, weights=_full(batch.weights, batch.rows))
 
     def _settled_labels(self, labels: Array, rows: Rows) -> Array:
         return rows.settled(array_ops.astype(labels, array_ops.namespace(labels).int32))
@@ -148,12 +135,3 @@ def of_a_stream(kernel: Kernel, n: int) -> Approximation:
 
 def _full(weights: Array | None, rows: Rows) -> Array:
     return rows.constant(1.0) if weights is None else weights
-
-
-def with_weight(weights: Array) -> np.ndarray | None:
-    """The numbers of the rows that count; None where all do."""
-    if array_ops.constant_of(weights):
-        return None
-    if bool(array_ops.namespace(weights).all(weights > 0)):
-        return None
-    return np.flatnonzero(array_ops.to_numpy(weights))

@@ -5,51 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations import Approximation, Nystroem
-from gramian.approximations.base import Plan
-from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend import array_ops
 from gramian.backend.checks import choice, not_negative, positive_integer
-from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.kernels import Kernel
-from gramian.kernels.tiles import tile_columns
-from gramian.learners.kmeans.batches import on_batches, update
-from gramian.learners.kmeans.centres import KernelCentres, with_weight
-from gramian.learners.kmeans.lloyd import Run, best_of, on_factors, on_matrix, one_pass
-from gramian.learners.kmeans.seeding import drawn, given_features, nearest, nearest_given
-from gramian.matrices.factors import Factors
-from gramian.matrices.gram import Gram
+from gramian.learners.kmeans.batches import MiniBatches, update
+from gramian.learners.kmeans.centres import KernelCentres
+from gramian.learners.kmeans.clustering import Clustering, Run
+from gramian.learners.kmeans.exact import ExactLloyd
+from gramian.learners.kmeans.featured import FeaturedLloyd, Sample, first_centres, with_features
 from gramian.rows import Rows
 
 __all__ = ["KernelKMeans"]
-
-
-def _sample_size(k: int) -> int:
-    """The rows on which restarts run: many for each of k clusters of any size."""
-    return 2000 + 400 * k
-
-
-class _Sample(NamedTuple):
-    """Some rows: their factors, None where they are all rows, and their weights."""
-
-    factors: Factors | None
-    weights: np.ndarray
-
-
-class _Start(NamedTuple):
-    """First centres, one set for each restart that goes on, and rows for empty clusters."""
-
-    centres: list[Array]
-    masses: Array  # of the rows that they are the means of
-    sample: Factors
 
 
 class KernelKMeans(KernelCentres):
@@ -144,6 +119,8 @@ class KernelKMeans(KernelCentres):
     True
     """
 
+    strategies = (ExactLloyd(), MiniBatches(), FeaturedLloyd())
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -173,65 +150,45 @@ class KernelKMeans(KernelCentres):
     def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
         return None if self.batch_size is None else self._default_approximation
 
-    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
-        n, k = gram.shape[0], self._checked()
-        at_once = self._at_once(n)
-        kept = {"kernel matrix": gram.nbytes if gram.fits() else 0, "labels": 8 * 8 * n}
-        columns = 8 * n * k * at_once
-        item = array_ops.itemsize(gram.dtype)
-        blocks = gram.rows.walk_bytes(
-            item * (min(n, tile_columns(gram.rows.example())) + 4 * k * at_once)
+    def _pose(self, **known: Any) -> Clustering:
+        return Clustering(
+            **known,
+            k=self._checked(),
+            init=self.init,
+            restarts=self._restarts() if isinstance(self.init, str) else 1,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            batch_size=self.batch_size,
+            half=self.half_precision,
+            approximation=getattr(self, "approximation_", None),
         )
-        return [{**kept, "centres as weights of rows": 5 * columns, "blocks": blocks}]
-
-    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
-        beside = self._beside(plan.factors)
-        if self.batch_size is None:
-            return [self._keeping(plan.factors, beside, partly=True, half=self.half_precision)]
-        batch = min(self.batch_size, plan.factors.shape[0])
-        return [{**beside, "batch": plan.factors.take_bytes(batch) + 4 * 8 * batch}]
-
-    def _beside(self, factors: Factors) -> Amounts:
-        """What passes over factors take beside these."""
-        n, r, k = factors.shape[0], factors.rank, self._checked()
-        size, item = min(n, _sample_size(k)), array_ops.itemsize(factors.dtype)
-        starts = 4 * self._restarts() if isinstance(self.init, str) else 1
-        walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
-        return {
-            "labels, weights and margins": 56 * n,
-            "sampled rows": factors.take_bytes(size) + 8 * size * (3 * starts + 8),
-            "centres": 8 * k * r * (3 * starts + 6),
-            "blocks": max(walks, default=0),
-        }
 
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
         """Find the clusters of the rows of X."""
-        k = self._checked()
-        rng = generator(self.random_state)
-        training = self._training(X, rng, sample_weight, y, self._fits_features())
-        matrix, rows, weights, given = training
-        self._check_enough(rows)
-        if isinstance(matrix, Factors):
-            run = self._fit_factors(matrix, rows, weights, rng)
-        else:
-            run = best_of(self._fit_exact(matrix, weights, rng))
+        self._checked()
+        problem = self._problem(X, generator(self.random_state), sample_weight, y)
+        self._check_enough(problem.rows)
+        run = self._choose(problem).solve(problem)
+        self._keep(run, problem.given)
+        return self
+
+    def _keep(self, run: Run, rows: Rows) -> None:
         found = int(np.count_nonzero(array_ops.to_numpy(run.masses)))
-        if found < k:
+        if found < self.n_clusters:
             warnings.warn(
-                f"Only {counted(found, 'distinct cluster')} could be found for n_clusters={k}: "
-                "there may be duplicates among the rows.",
+                f"Only {counted(found, 'distinct cluster')} could be found for "
+                f"n_clusters={self.n_clusters}: there may be duplicates among the rows.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
-        self.labels_ = self._settled_labels(run.labels, given)
+        self.labels_ = self._settled_labels(run.labels, rows)
         self.inertia_ = run.inertia
         self.inertia_history_ = run.history
         self.n_iter_ = len(run.history)
         self.counts_ = run.masses
-        self._place(run.learned, run.norms, run.centres)
-        return self
+        self._place(run.dual, run.norms, run.centres)
 
     @all_or_nothing
     @one_blas_thread()
@@ -247,23 +204,23 @@ class KernelKMeans(KernelCentres):
         whose centres are known by all its rows, ``partial_fit`` begins anew.
         """
         if hasattr(self, "centres_"):
-            factors, rows, weights = self._next_batch(X, sample_weight)
+            batch = with_features(self._next_batch(X, sample_weight))
             centres, counts = self.centres_, self.counts_
         else:
             self._checked()
             rng = generator(self.random_state)
-            factors, rows, weights = self._first_batch(X, rng, sample_weight, y)
-            self._check_enough(rows)
-            sample = self._sample(factors, weights, rng, single=True)
-            start = self._start(sample, factors, rows, rng)
-            centres, counts = start.centres[0], rows.xp.zeros_like(start.masses)
+            batch = with_features(self._first_batch(X, rng, sample_weight, y))
+            self._check_enough(batch.rows)
+            sample = Sample.draw(batch, batch.factors, single=True)
+            start = first_centres(batch, sample, batch.factors)
+            centres, counts = start.centres[0], batch.rows.xp.zeros_like(start.masses)
             self.n_iter_ = 0
-        centres, counts, run = update(centres, counts, factors, weights)
-        self.labels_ = self._settled_labels(run.labels, rows)
+        centres, counts, run = update(centres, counts, batch.factors, batch.weights)
+        self.labels_ = self._settled_labels(run.labels, batch.rows)
         self.inertia_ = run.inertia
         self.n_iter_ += 1
         self.counts_ = counts
-        self._place_at(centres, factors)
+        self._place_at(centres, batch.factors)
         return self
 
     def _checked(self) -> int:
@@ -280,109 +237,6 @@ class KernelKMeans(KernelCentres):
             raise ValueError(
                 f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
             )
-
-    def _fit_exact(self, gram: Gram, weights: Array, rng: np.random.Generator) -> list[Run]:
-        gram, by_rows = gram.persist(), gram
-        k, n = int(self.n_clusters), gram.shape[0]
-        if isinstance(self.init, str):
-            host = array_ops.to_numpy(weights)
-            seeds = [drawn(gram, k, self.init, host, rng) for _ in range(self._restarts())]
-            own = [array_ops.take_rows(gram.diag(), each) for each in seeds]
-            first = [nearest(gram.columns(s), o) for s, o in zip(seeds, own, strict=True)]
-        else:
-            first = [nearest_given(self.init, k, by_rows)]
-        at_once = self._at_once(n)
-        return [
-            run
-            for start in range(0, len(first), at_once)
-            for run in on_matrix(
-                gram,
-                weights,
-                first[start : start + at_once],
-                k,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
-        ]
-
-    def _at_once(self, n: int) -> int:
-        """How many restarts advance together on the exact matrix."""
-        # What each holds: a matrix of weights, its product with K, and copies of both.
-        room = config.memory_budget() // 4 // (n * int(self.n_clusters) * 8 * 4)
-        return max(1, min(self._restarts() if isinstance(self.init, str) else 1, room))
-
-    def _fit_factors(
-        self, factors: Factors, rows: Rows, weights: Array, rng: np.random.Generator
-    ) -> Run:
-        stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
-        if self.batch_size is None:
-            # Where other processes make the features, the sample comes here before they are busy.
-            early = self._sample(factors, weights, rng) if factors.spread else None
-            room = self._room(self._beside(factors))
-            factors = factors.persist(room, partly=True, half=self.half_precision)
-            sample = early or self._sample(factors, weights, rng)
-            start = self._start(sample, factors, rows, rng)
-            centres, kept = start.centres, factors.kept()
-            if kept is not None and len(centres) == 1:  # passes over these cost far less
-                some, numbers = kept
-                own = array_ops.take_rows(weights, numbers)
-                centres = [best_of(on_factors(some, own, centres, start.sample, **stop)).means]
-            return best_of(on_factors(factors, weights, centres, start.sample, **stop))
-        sample = self._sample(factors, weights, rng, single=True)
-        start = self._start(sample, factors, rows, rng)
-        approximation = self.approximation_
-        assert approximation is not None
-        centres, history = on_batches(
-            lambda numbers: approximation.factor_rows(rows.choose(numbers)),
-            weights,
-            start.centres[0],
-            start.masses,
-            rng,
-            batch_size=self.batch_size,
-            **stop,
-        )
-        run = one_pass(factors, weights, centres)
-        run.history = history + run.history
-        return run
-
-    def _sample(
-        self, factors: Factors, weights: Array, rng: np.random.Generator, single: bool = False
-    ) -> _Sample:
-        """Some of the rows that count; all rows where these are few, and not ``single``."""
-        n, usable = factors.shape[0], with_weight(weights)
-        most = n if usable is None else len(usable)
-        size = min(most, _sample_size(int(self.n_clusters)))
-        chosen = np.sort(rng.choice(most if usable is None else usable, size=size, replace=False))
-        own = np.asarray(array_ops.to_numpy(array_ops.take_rows(weights, chosen)))
-        whole = size == n and not single
-        return _Sample(None if whole else factors.take(chosen), own)
-
-    def _start(
-        self, drawn_rows: _Sample, factors: Factors, rows: Rows, rng: np.random.Generator
-    ) -> _Start:
-        """Where passes over all rows begin: for large data, from one set of centres.
-
-        Those are the best of the restarts, each run to its end on the sample.
-        """
-        k, n = int(self.n_clusters), rows.shape[0]
-        whole, own = drawn_rows.factors is None, drawn_rows.weights
-        sample, size = drawn_rows.factors or factors, len(own)
-        nothing = array_ops.like(np.zeros(k), factors.example(), rows.xp.float64)
-        if not isinstance(self.init, str):
-            assert self.approximation_ is not None
-            given = given_features(self.init, k, rows, self.approximation_)
-            return _Start([given], nothing, sample)
-        init, starts = self.init, self._restarts()
-        if not whole:  # more, while a pass over the sample stays far below one over all rows
-            starts = max(starts, min(4 * starts, n // (4 * size)))
-        seeds = [drawn(sample, k, init, own, rng) for _ in range(starts)]
-        first = [sample.coordinates(each) for each in seeds]
-        if whole:
-            return _Start(first, nothing, sample)
-        counts = array_ops.like(own, factors.example(), rows.xp.float64)
-        runs = on_factors(sample, counts, first, sample, max_iter=self.max_iter, tol=self.tol)
-        best = best_of(runs)
-        return _Start([best.means], best.masses, sample)
 
     def _restarts(self) -> int:
         choice(self, "init", self.init, ("k-means++", "random"))

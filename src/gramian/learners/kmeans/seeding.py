@@ -69,3 +69,12 @@ def _checked(init: Any, k: int, rows: Rows) -> np.ndarray | Rows:
             f"{given.min()} to {given.max()}."
         )
     return given
+
+
+def with_weight(weights: Array) -> np.ndarray | None:
+    """The numbers of the rows that count; None where all do."""
+    if array_ops.constant_of(weights):
+        return None
+    if bool(array_ops.namespace(weights).all(weights > 0)):
+        return None
+    return np.flatnonzero(array_ops.to_numpy(weights))

@@ -6,29 +6,26 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Nystroem
-from gramian.approximations.base import Plan
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
-from gramian.backend.checks import choice, not_negative, positive, positive_integer
-from gramian.backend.memory import Amounts
-from gramian.backend.threads import one_blas_thread
+from gramian.backend.checks import choice, positive, positive_integer
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.kernels import Kernel
-from gramian.kernels.tiles import tile_columns
 from gramian.learners.base import KernelLearner
-from gramian.learners.pca.moments import ROUNDED, SIGN_ROWS, Components, Moments, signs
-from gramian.learners.pca.pre_images import OneRow, PreImages, pre_images_memory
+from gramian.learners.pca.components import Analysis, ComponentsProblem
+from gramian.learners.pca.exact import Decomposed, Krylov
+from gramian.learners.pca.featured import FromMoments, components_of, scores_of, trace_of_kernel
+from gramian.learners.pca.moments import Moments
+from gramian.learners.pca.pre_images import OneRow, PreImages
 from gramian.matrices.factors import Factors
-from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
+from gramian.rows import ArrayRows, FeatureRows, as_rows
 
 __all__ = ["KernelPCA"]
 
@@ -135,6 +132,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     _pre_images: Any
     _eigenvectors: Array | None
 
+    strategies = (Decomposed(), Krylov(), FromMoments())
+
     def __init__(
         self,
         n_components: int | None = 2,
@@ -164,20 +163,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the principal components of the rows of X."""
         self._checked()
-        rng = generator(self.random_state)
-        matrix, rows, _, given = self._training(X, rng, y=y)
-        if isinstance(matrix, Factors):
-            factors = matrix.persist(self._room(self._beside(matrix)))
-            self._moments = Moments.over(factors, self._trace_of_kernel(rows))
-            self._learn_from_moments(factors)
-            self._eigenvectors = self._vectors_of(factors)
-        else:
-            self.__dict__.pop("_moments", None)
-            self._fit_exact(matrix, rng)
-        self._single = array_ops.itemsize(rows.dtype) == 4
-        self._pre_images = self._learn_inverse(matrix, rows) if self.fit_inverse_transform else None
+        problem = self._problem(X, generator(self.random_state), y=y)
+        analysis = self._choose(problem).solve(problem)
+        self._keep(analysis, problem)
+        self._pre_images = self._learn_inverse(problem) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = given.settled(self._eigenvectors)
+            self._eigenvectors = problem.given.settled(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
@@ -196,13 +187,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         """
         self._checked()
         first = "_moments" not in vars(self)
-        factors, rows, _, _ = self._batch(X, generator(self.random_state), first=first, y=y)
-        assert isinstance(factors, Factors)
+        batch = self._batch(X, generator(self.random_state), first=first, y=y)
         before = None if first else self._moments
-        moments = Moments.over(factors, self._trace_of_kernel(rows), before)
-        self._moments = moments if before is None else before.plus(moments)
-        self._learn_from_moments(factors)
-        self._eigenvectors = self._pre_images = None
+        moments = Moments.over(batch.factors, trace_of_kernel(batch), before)
+        moments = moments if before is None else before.plus(moments)
+        found = components_of(moments, batch.factors, batch)
+        self._keep(Analysis(found, None, batch.factors.dtype, moments), batch)
+        self._pre_images = None
         return self
 
     def _checked(self) -> None:
@@ -212,127 +203,55 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         if self.fit_inverse_transform:
             positive(self, "alpha", self.alpha)
 
-    def _learn_from_moments(self, factors: Factors) -> None:
-        """Components of all rows so far; the factors are any of the approximation in use."""
-        count = self._count(factors.rank)
-        found = self._moments.components(factors.core, count, factors.dtype)
-        example, dtype = factors.example(), factors.xp.float64
-        moved = (array_ops.like(each, example, dtype) for each in (found.projection, found.offset))
-        projection, offset = moved
-        self._keep(found._replace(projection=projection, offset=offset), self._moments.n)
-        self.n_iter_ = 1
-        self._score_dtype = factors.dtype
+    def _pose(self, **known: Any) -> ComponentsProblem:
+        if not isinstance(known["matrix"], Factors):
+            self._check_solver()
+        if self.n_components is not None:
+            positive_integer(self, "n_components", self.n_components)
+        return ComponentsProblem(
+            **known,
+            n_components=self.n_components,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            inverse=self.fit_inverse_transform,
+            approximation=getattr(self, "approximation_", None),
+        )
 
-    def _vectors_of(self, factors: Factors) -> Array | None:
-        """Eigenvectors, from a pass over the features; None where they are too large to keep."""
-        n, k = factors.shape[0], self._n_features_out
-        if not self._keeps_vectors(n, k, factors.room()):
-            return None
-        scores = self._scores_of(factors)
-        roots = _inverse_roots(array_ops.to_numpy(self.eigenvalues_))
-        scores *= roots if factors.spread else array_ops.like(roots, scores)
-        return array_ops.settled(scores)
+    def _check_solver(self) -> None:
+        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
+        if self.n_components is None and solver == "iterative":
+            raise ValueError(
+                "n_components=None, all components, needs the whole matrix: give a number of "
+                "components, or solver='direct'."
+            )
 
-    def _scores_of(self, factors: Factors) -> Array:
-        """The components of rows, by their features; lazy where the rows are spread."""
-        scores = factors.features_matmul(self._projection)
-        scores -= array_ops.beside(self._offset, scores)
-        return scores
-
-    def _trace_of_kernel(self, rows: Rows) -> float | None:
-        """Σ k(x, x), where K̃ is to be held against it."""
-        assert self.approximation_ is not None
-        if self.approximation_.unbiased or self.kernel_.is_matrix:
-            return None
-        diagonal = self.kernel_.diagonal(rows)
-        xp = array_ops.namespace(diagonal)
-        return float(xp.sum(diagonal, dtype=xp.float64))
-
-    def _steps(self, rows: Rows, **about: Any) -> list[Amounts]:
-        steps = super()._steps(rows, **about)
-        if self.fit_inverse_transform:
-            n, k = rows.shape[0], self._count(rows.shape[0])
-            keeps = self._keeps_vectors(n, k, rows.room())
-            kept = {"components": 2 * 8 * n * k if keeps else 0}
-            steps.append({**kept, **pre_images_memory(rows, k)})
-        return steps
-
-    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
-        n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
-        k = self._count(n)
-        kept = {"kernel matrix": gram.nbytes if gram.fits() else 0, "components": 4 * 8 * n * k}
-        if self._directly(gram, k):
-            own = {"decomposition": (3 if item == 8 else 2) * 8 * n**2}
-        else:
-            width = _krylov_width(n, k)
-            own = {"Krylov space": 3 * 8 * n * width * self._most_passes(n, width)}
-        blocks = gram.rows.walk_bytes(item * (min(n, tile_columns(gram.rows.example())) + 4 * k))
-        return [{**kept, **own, "blocks": blocks}]
-
-    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
-        return [self._keeping(plan.factors, self._beside(plan.factors))]
-
-    def _beside(self, factors: Factors) -> Amounts:
-        """What the fit takes beside features."""
-        n, r = factors.shape[0], factors.rank
-        k, item = self._count(r), array_ops.itemsize(factors.dtype)
-        size = item * factors.inner_size()
-        return {
-            "components": 2 * 8 * n * k if self._keeps_vectors(n, k, factors.room()) else 0,
-            "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
-            "first rows": 8 * min(n, SIGN_ROWS) * r,
-            "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
-        }
-
-    @staticmethod
-    def _keeps_vectors(n: int, k: int, room: int) -> bool:
-        return 8 * n * k <= room // 4
-
-    def _count(self, most: int) -> int:
-        """The number of components, of as many as there may be."""
-        if self.n_components is None:
-            return most
-        return min(positive_integer(self, "n_components", self.n_components), most)
-
-    def _most_passes(self, n: int, width: int) -> int:
-        """The basis and its image are kept, one of them twice while it grows."""
-        room = config.memory_budget() // 2 // (3 * 8 * n * width)
-        return max(2, min(positive_integer(self, "max_iter", self.max_iter), room))
-
-    def _fit_exact(self, gram: Gram, rng: np.random.Generator) -> None:
-        xp, n = gram.rows.xp, gram.shape[0]
-        k = self._count(n)
-        gram = gram.persist()
-        ones = array_ops.like(np.ones((n, 1)), gram.diag(), xp.float64)
-        means = gram.matmul(ones)[:, 0] / n
-        if self._directly(gram, k):
-            values, vectors = _decompose(gram, means, k)
-            self.n_iter_ = 1
-        else:
-            values, vectors = self._iterate(gram, k, rng)
-        # Where rows hardly vary, K is large against what centring leaves of it, and is rounded.
-        rounding = ROUNDED * array_ops.eps(gram.dtype) * abs(gram.trace())
-        least = max(linalg.cutoff(values, n, gram.dtype), rounding)
-        values = np.where(values > least, values, 0.0)
-        vectors = vectors * signs(vectors)
-        # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
-        projection = vectors * array_ops.like(_inverse_roots(values), vectors)
-        total = gram.trace() - float(xp.sum(means))
-        self._keep(Components(values, projection, means @ projection, total), n)
-        self._eigenvectors = vectors[:, : self._n_features_out]
-        self._score_dtype = gram.rows.dtype
-
-    def _keep(self, found: Components, n: int) -> None:
-        if self.n_components is None:
-            found = found.leading(int(np.count_nonzero(found.values)))
+    def _keep(self, analysis: Analysis, problem: ComponentsProblem) -> None:
+        if not analysis.met:
+            warnings.warn(
+                f"Kernel PCA stopped after {counted(analysis.passes, 'pass')} before its "
+                f"components were accurate to tol={analysis.tol:.1e}. Raise max_iter, tol or the "
+                "memory budget.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        found, moments = analysis.found, analysis.moments
+        n = problem.rows.shape[0] if moments is None else moments.n
         self.eigenvalues_ = array_ops.like(found.values, found.projection)
         self.explained_variance_ = self.eigenvalues_ / max(n - 1, 1)
         self.explained_variance_ratio_ = self.eigenvalues_ / (
             found.total if found.total > 0 else 1.0
         )
         self.n_samples_seen_ = n
+        self.n_iter_ = analysis.passes
         self._projection, self._offset = found.projection, found.offset
         self._n_features_out = len(found.values)
+        self._eigenvectors = analysis.vectors
+        self._score_dtype = analysis.dtype
+        self._single = array_ops.itemsize(problem.rows.dtype) == 4
+        self.__dict__.pop("_moments", None)
+        if moments is not None:
+            self._moments = moments
 
     @property
     def eigenvectors_(self) -> Array:
@@ -381,49 +300,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _roots(self) -> Array:
         return array_ops.namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
 
-    def _directly(self, gram: Gram, k: int) -> bool:
-        solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
-        if self.n_components is None and solver == "iterative":
-            raise ValueError(
-                "n_components=None, all components, needs the whole matrix: give a number of "
-                "components, or solver='direct'."
-            )
-        few = self.n_components is not None and k <= gram.shape[0] // 20
-        return solver == "direct" or (solver == "auto" and not few)
-
-    @one_blas_thread()
-    def _iterate(self, gram: Gram, k: int, rng: np.random.Generator) -> tuple[np.ndarray, Array]:
-        xp, n = gram.rows.xp, gram.shape[0]
-
-        def centred(V: Array) -> Array:
-            V = V - xp.mean(V, axis=0)
-            image = array_ops.astype(gram.matmul(V), xp.float64)
-            return image - xp.mean(image, axis=0)
-
-        width = _krylov_width(n, k)
-        start = array_ops.like(rng.standard_normal((n, width)), gram.diag(), xp.float64)
-        passes = self._most_passes(n, width)
-        tol = max(not_negative(self, "tol", self.tol), 50 * array_ops.eps(gram.dtype))
-        values, vectors, met, self.n_iter_ = linalg.top_eigenpairs(
-            centred, start - xp.mean(start, axis=0), k, tol=tol, max_passes=passes
-        )
-        if not met:
-            warnings.warn(
-                f"Kernel PCA stopped after {counted(passes, 'pass')} before its components were "
-                f"accurate to tol={tol:.1e}. Raise max_iter, tol or the memory budget.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return values, vectors
-
-    def _learn_inverse(self, matrix: Gram | Factors, rows: Rows) -> Any:
+    def _learn_inverse(self, problem: ComponentsProblem) -> Any:
+        rows = problem.rows
         if self.kernel_.is_matrix or rows.are_objects:
             got = "objects" if rows.are_objects else "a precomputed matrix"
             raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
         roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
         if self._eigenvectors is None and rows.spread:
-            assert isinstance(matrix, Factors)
-            kept = as_rows(self._scores_of(matrix))  # lazy
+            lazy = scores_of(self._projection, self._offset, problem.factors)
+            kept = as_rows(lazy)
             scores = FeatureRows(kept, lambda s, out=None: s, k, dtype)
         elif self._eigenvectors is None:
             assert self.approximation_ is not None
@@ -444,28 +329,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         with config.config_context(n_threads=1, memory_budget=share, progress=False):
             factors = self.approximation_.factor_rows(ArrayRows(x))
             return factors.features_matmul(self._projection) - self._offset
-
-
-def _krylov_width(n: int, k: int) -> int:
-    return min(n, k + max(8, k // 4))
-
-
-def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
-    """The k largest eigenpairs of the centred matrix, from the whole of it."""
-    xp, n = gram.rows.xp, gram.shape[0]
-    K = array_ops.astype(gram.dense(), xp.float64)
-    K = K - means[:, None]
-    K -= means
-    K += float(xp.mean(means))
-    if not array_ops.is_foreign(K):  # LAPACK can stop at the k that are wanted
-        values, vectors = scipy.linalg.eigh(
-            K, subset_by_index=[n - k, n - 1], overwrite_a=True, check_finite=False
-        )
-        return values[::-1], vectors[:, ::-1]
-    values, vectors = xp.linalg.eigh(K)
-    return array_ops.to_numpy(values)[::-1][:k], xp.flip(vectors, axis=1)[:, :k]
-
-
-def _inverse_roots(values: np.ndarray) -> np.ndarray:
-    """1 / sqrt(values), and 0 where a value is 0."""
-    return np.where(values > 0, 1.0 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)

@@ -8,114 +8,118 @@ place of each.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.learners.ridge.factored import Decomposition, Sums, indefinite
-from gramian.learners.ridge.systems import System, weighted_matrix
+from gramian.backend.memory import Amounts
+from gramian.learners.ridge.exact import beside_matrix, weighted_matrix
+from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
+from gramian.learners.ridge.systems import STEPS, AlphaPath, Rule, Solution, System
+from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors
-from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
-STEPS = 41  # of the grid where none is given
-LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
+
+class ExactPath(Strategy[System]):
+    """Choose alpha by the eigenvectors of the exact matrix."""
+
+    def serves(self, system: System) -> bool:
+        return system.is_exact and system.rule is not None
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        square = 8 * system.gram.shape[0] ** 2
+        # Eigenvectors, and those scaled.
+        return [{**beside_matrix(system), "kernel matrix": square, "decomposition": 3 * square}]
+
+    def solve(self, system: System) -> Solution:
+        gram, rule = system.gram, system.rule
+        assert rule is not None
+        if not gram.fits():
+            raise ValueError(
+                f"alpha={rule.error!r} decomposes the matrix, and that of {gram.shape[0]} rows is "
+                "too large to be kept. Use an approximation, such as kernel=Nystroem(kernel, "
+                "1000), or give alpha as a number."
+            )
+        K, B = weighted_matrix(system), system.weighted(system.Y)
+        xp = gram.rows.xp
+        if array_ops.is_foreign(K):
+            values, V = xp.linalg.eigh(K)
+        else:
+            values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+        turned = xp.matrix_transpose(V) @ B
+        roots = xp.sqrt(xp.abs(values))
+        host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
+        spectrum = Decomposition(host[0], np.empty(0), host[1])
+        sums = Sums.without_features(system.Y, system.weights)
+        alphas = rule.alphas(spectrum.values, gram.dtype)
+        if rule.error == "gcv":
+            errors = gcv_errors(spectrum, sums, alphas)
+        else:
+            rows = Factors(ArrayRows(V * roots))
+            errors = loo_errors(rows, None, spectrum, B, None, sums.weight, alphas)
+        chosen = rule.choose(alphas, errors)
+        dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
+        return Solution(system.weighted(dual), alphas=chosen, path=AlphaPath(alphas, errors))
 
 
-class Rule(NamedTuple):
-    """How alpha is chosen: by which error, among which values, and whether one serves all."""
+class FactoredPath(Strategy[System]):
+    """Choose alpha by the decomposition of ZᵀWZ, and for "loo" one more pass over the rows."""
 
-    error: str  # "loo" or "gcv"
-    grid: np.ndarray | None
-    shared: bool
+    def serves(self, system: System) -> bool:
+        return not system.is_exact and system.rule is not None
 
-    def alphas(self, values: np.ndarray, dtype: Any) -> np.ndarray:
-        """The grid, falling from the largest eigenvalue to what can be told from 0."""
-        if self.grid is not None:
-            return self.grid
-        least = max(LEAST, 10 * array_ops.eps(dtype))
-        return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
+    def memory(self, system: System) -> Sequence[Amounts]:
+        factors = system.factors
+        r, C = factors.rank, factors.values() or factors
+        turned = 2 * 8 * C.rank * r  # from kernel values to directions
+        spare = 8 * (2 * r + 3 * STEPS * (system.n_targets + 1))
+        copies = 4 if factors.core is None else 7
+        return [
+            *from_sums(system, copies * 8 * r**2),
+            {
+                **targets_bytes(system),
+                "sums": 8 * r**2,
+                "decomposition": 2 * 8 * r**2 + turned,
+                "blocks": max((Z.walk_bytes(spare) for Z in C.parts), default=0),
+            },
+        ]
 
-    def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """For each target the alpha of the least error."""
-        if self.shared:
-            errors = np.repeat(errors.mean(axis=1, keepdims=True), errors.shape[1], axis=1)
-        best = errors.argmin(axis=0)
-        if not np.isfinite(errors.min(axis=0)).all():
-            indefinite("negative eigenvalues larger than each alpha")
-        return alphas[best]
-
-
-class AlphaPath(NamedTuple):
-    """The alphas that were tried, and the error of each."""
-
-    alphas: np.ndarray
-    errors: np.ndarray  # of shape (n_alphas, n_targets), or (n_alphas,) for a single target
-
-
-class Chosen(NamedTuple):
-    """What a path ends with."""
-
-    coefficients: Array
-    alphas: np.ndarray
-    path: AlphaPath
-
-
-def exact_path(rule: Rule, system: System) -> Chosen:
-    """By the eigenvectors of the exact matrix."""
-    gram: Gram = system.matrix
-    if not gram.fits():
-        raise ValueError(
-            f"alpha={rule.error!r} decomposes the matrix, and that of {gram.shape[0]} rows is too "
-            "large to be kept. Use an approximation, such as kernel=Nystroem(kernel, 1000), or "
-            "give alpha as a number."
-        )
-    K, B = weighted_matrix(system), system.weighted(system.Y)
-    xp = gram.rows.xp
-    if array_ops.is_foreign(K):
-        values, V = xp.linalg.eigh(K)
-    else:
-        values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
-    turned = xp.matrix_transpose(V) @ B
-    roots = xp.sqrt(xp.abs(values))
-    host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
-    spectrum = Decomposition(host[0], np.empty(0), host[1])
-    sums = Sums.without_features(system.Y, system.weights)
-    alphas = rule.alphas(spectrum.values, gram.dtype)
-    if rule.error == "gcv":
-        errors = gcv_errors(spectrum, sums, alphas)
-    else:
-        rows = Factors(ArrayRows(V * roots))
-        errors = loo_errors(rows, None, spectrum, B, None, sums.weight, alphas)
-    chosen = rule.choose(alphas, errors)
-    dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
-    return Chosen(system.weighted(dual), chosen, AlphaPath(alphas, errors))
+    def solve(self, system: System) -> Solution:
+        factors, rule = system.factors, system.rule
+        assert rule is not None
+        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
+        theta, chosen, path = factored_path(rule, sums, factors.core, factors.dtype, system)
+        return Solution(system.local(theta), alphas=chosen, path=path)
 
 
 def factored_path(
-    rule: Rule, sums: Sums, core: BlockCore | None, dtype: Any, system: System | None = None,
-    *, precise: bool = False,
-) -> Chosen:  # fmt: skip
-    """By the decomposition of ZᵀWZ; the system, with its rows, is needed for "loo" alone."""
+    rule: Rule, sums: Sums, core: BlockCore | None, dtype: Any, system: System | None = None
+) -> tuple[np.ndarray, np.ndarray, AlphaPath]:
+    """θ of shape (r, n_targets), the alphas chosen, and the path.
+
+    The system, with its rows, is needed for "loo" alone.
+    """
     spectrum = Decomposition.of(sums, core)
     alphas = rule.alphas(spectrum.values, dtype)
     if rule.error == "gcv":
         errors = gcv_errors(spectrum, sums, alphas)
     else:
         assert system is not None
-        rows, P = system.matrix.unprojected()
+        rows, P = system.factors.unprojected()
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
         B = system.weighted(system.Y)
         errors = loo_errors(
-            rows, turn, spectrum, B, system.root, sums.weight, alphas, precise=precise
+            rows, turn, spectrum, B, system.root, sums.weight, alphas, precise=system.precise
         )
     chosen = rule.choose(alphas, errors)
-    return Chosen(spectrum.solve(chosen), chosen, AlphaPath(alphas, errors))
+    return spectrum.solve(chosen), chosen, AlphaPath(alphas, errors)
 
 
 def gcv_errors(spectrum: Decomposition, sums: Sums, alphas: np.ndarray) -> np.ndarray:

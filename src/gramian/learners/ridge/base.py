@@ -1,8 +1,9 @@
-"""What kernel ridge regression and classification share: parameters, and which way to solve."""
+"""What kernel ridge regression and classification share: parameters, and ways to solve."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,34 +11,35 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Nystroem
-from gramian.approximations.base import Plan
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
-from gramian.backend.memory import Amounts, MemoryEstimate
+from gramian.backend.memory import MemoryEstimate
 from gramian.backend.wording import counted
 from gramian.estimators.base import planned
 from gramian.kernels import Kernel
-from gramian.learners.base import KernelLearner, Training
-from gramian.learners.ridge import factored, memory, systems
-from gramian.learners.ridge.alpha_path import AlphaPath, Chosen, Rule, exact_path, factored_path
-from gramian.learners.ridge.factored import Sums
-from gramian.learners.ridge.falkon import iteration_pays, streamed_iteration, streams
-from gramian.learners.ridge.systems import Solution, System
+from gramian.learners.base import KernelLearner
+from gramian.learners.ridge.alpha_path import ExactPath, FactoredPath, factored_path
+from gramian.learners.ridge.blockwise import Blockwise
+from gramian.learners.ridge.exact import ExactDirect, ExactIterative
+from gramian.learners.ridge.factored import Factored, Sums, factored_direct
+from gramian.learners.ridge.falkon import Streamed
+from gramian.learners.ridge.systems import Rule, Solution, System, rounds_too_much
 from gramian.matrices.factors import Factors
-from gramian.matrices.gram import Gram
-
-MOST_ITERATIONS = 150  # over factors, where these were not asked for: a direct solution follows
-LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
-
-
-def _has_large_core(factors: Factors) -> bool:
-    return factors.core is not None and factors.rank > LARGE_CORE
 
 
 class RidgeLearner(KernelLearner):
     """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
 
+    strategies = (
+        ExactPath(),
+        ExactDirect(),
+        ExactIterative(),
+        FactoredPath(),
+        Streamed(),
+        Blockwise(),
+        Factored(),
+    )
     solves_factors = True
     _one_alpha = False  # whether the targets belong together, so that one alpha is chosen for all
 
@@ -50,8 +52,6 @@ class RidgeLearner(KernelLearner):
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
 
-    # What a fit takes in memory.
-
     def estimate_memory(
         self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False, n_targets: int = 1
     ) -> MemoryEstimate:
@@ -63,40 +63,25 @@ class RidgeLearner(KernelLearner):
         t = positive_integer("estimate_memory", "n_targets", n_targets)
         return self._estimate(planned(n, d, dtype, on_disk), n_targets=t)
 
-    def _exact_steps(self, gram: Gram, n_targets: int) -> list[Amounts]:
-        path, direct = self._rule() is not None, self._directly(gram)
-        return memory.exact_steps(gram, n_targets, path=path, direct=direct)
-
-    def _factored_steps(self, plan: Plan, n_targets: int) -> list[Amounts]:
-        factors = plan.factors
-        steps = self._solution_steps(factors, n_targets)
-        steps = [{**memory.targets(factors, n_targets), **step} for step in steps]
-        beside = memory.beside_iteration(factors, n_targets)
-        if self._may_iterate(factors, n_targets, self._room(beside)):
-            C = factors.values() or factors
-            steps.append(self._keeping(C, beside, partly=True, name="kernel values"))
-        return steps
-
-    def _solution_steps(self, factors: Factors, n_targets: int) -> list[Amounts]:
-        """Those of any solution but passes over kernel values."""
-        if self._rule() is not None:
-            return memory.path_steps(factors, n_targets)
-        if self._asks_for_iteration():
-            return [] if streams(factors) else memory.blockwise_steps(factors)
-        if self.solver == "auto" and _has_large_core(factors):
-            return memory.blockwise_steps(factors)
-        return memory.direct_steps(factors, np.size(self.alpha))
-
-    def _may_iterate(self, factors: Factors, n_targets: int, room: int) -> bool:
-        """Whether a fit may have passes over kernel values; rounding decides some cases."""
-        if not streams(factors) or self._rule() is not None or self.solver == "direct":
-            return False
-        return self._asks_for_iteration() or any(
-            iteration_pays(factors, n_targets, room, precise=p) for p in (False, True)
+    def _pose(self, **known: Any) -> System:
+        rule, matrix = self._rule(), known["matrix"]
+        # No finer than products with the matrix can be.
+        dtype = np.float64 if isinstance(matrix, Factors) else matrix.dtype
+        return System(
+            **known,
+            solver=self.solver,
+            rule=rule,
+            alphas=np.ones(np.size(self.alpha)) if rule is None else np.empty(0),
+            tol=max(self.tol, 50 * array_ops.eps(dtype)),
+            max_iter=self.max_iter,
+            validates=self.validation_fraction is not None,
         )
 
-    def _asks_for_iteration(self) -> bool:
-        return self.solver == "iterative" or self.validation_fraction is not None
+    def _with_targets(self, system: System, Y: Array) -> System:
+        """The system for the columns of Y, of shape (n, n_targets), in float64."""
+        t = Y.shape[1]
+        alphas = self._alphas(t) if system.rule is None else system.alphas
+        return replace(system, Y=Y, n_targets=t, alphas=alphas)
 
     # All rows at once.
 
@@ -126,45 +111,15 @@ class RidgeLearner(KernelLearner):
                 "iterate: leave out one of them."
             )
 
-    def _solve(self, training: Training, Y: Array, rng: np.random.Generator) -> None:
-        """Learn the coefficients for the columns of Y, in float64."""
-        self.__dict__.pop("_sums", None)
-        rule, system = self._rule(), self._system(training, Y, rng)
-        if rule is not None:
-            chosen = self._solve_path(rule, system)
-            self._keep(Solution(chosen.coefficients), chosen.alphas, chosen.path)
-            return
-        on_factors = isinstance(training.matrix, Factors)
-        solution = (self._solve_factors if on_factors else self._solve_exact)(system)
-        self._keep(solution, system.alphas, None)
-        if not solution.met:
-            warnings.warn(
-                f"Kernel ridge stopped after {counted(solution.iterations, 'iteration')} at a "
-                f"relative residual of {solution.residuals[-1]:.1e}; asked for was "
-                f"{system.tol:.1e}. Raise max_iter, tol or alpha.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _system(self, training: Training, Y: Array, rng: np.random.Generator) -> System:
-        # No finer than products with the matrix can be.
-        on_factors = isinstance(training.matrix, Factors)
-        tol = max(self.tol, 50 * array_ops.eps(np.float64 if on_factors else training.matrix.dtype))
-        alphas = np.empty(0) if self._rule() else self._alphas(Y.shape[1])
-        weights, held_out = self._split(training, rng)
-        return System(training.matrix, Y, alphas, weights, held_out, tol, self.max_iter, rng)
-
-    def _split(
-        self, training: Training, rng: np.random.Generator
-    ) -> tuple[Array | None, Array | None]:
-        """The weights of rows to learn from, and of those held out; 0 for the others."""
+    def _holding_out(self, system: System) -> System:
+        """The system with weights of rows to learn from, and of those held out; 0 for others."""
         fraction = self.validation_fraction
         if fraction is None:
-            return training.weights, None
-        rows = training.rows
+            return system
+        rows = system.rows
         weights = np.ones(rows.shape[0])
-        if training.weights is not None:
-            weights = np.asarray(array_ops.to_numpy(training.weights))
+        if system.weights is not None:
+            weights = np.asarray(array_ops.to_numpy(system.weights))
         usable = np.flatnonzero(weights)
         count = max(round(fraction * len(usable)), 1)
         if count >= len(usable):
@@ -173,58 +128,16 @@ class RidgeLearner(KernelLearner):
                 "learn from."
             )
         held = np.zeros(len(weights), dtype=bool)
-        held[rng.choice(usable, count, replace=False)] = True
+        held[system.rng.choice(usable, count, replace=False)] = True
         parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
         learned, checked = (rows.align(part, rows.xp.float64) for part in parts)
-        return learned, checked
-
-    def _solve_exact(self, system: System) -> Solution:
-        if self._directly(system.matrix):
-            return systems.exact_direct(system)
-        return systems.exact_iteration(system)
-
-    def _directly(self, gram: Gram) -> bool:
-        """Whether the exact matrix is to be factorised."""
-        if self.solver == "auto":
-            return self.validation_fraction is None and gram.fits()
-        return self.solver == "direct"
-
-    def _solve_factors(self, system: System) -> Solution:
-        factors: Factors = system.matrix
-        one_part, n_targets = streams(factors), system.Y.shape[1]
-        precise = one_part and factored.rounds_too_much(system, system.alphas.min())
-        room = self._room(memory.beside_iteration(factors, n_targets)) if one_part else 0
-        if self._asks_for_iteration():
-            if one_part:
-                return streamed_iteration(system, room, precise=precise)
-            return factored.factored_iteration(system)
-        if self.solver == "auto":
-            if one_part and iteration_pays(factors, n_targets, room, precise=precise):
-                most = min(system.max_iter, MOST_ITERATIONS)
-                solution = streamed_iteration(system._replace(max_iter=most), room, precise=precise)
-                if solution.met:
-                    return solution
-            elif _has_large_core(factors):
-                return factored.factored_iteration(system)
-        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
-        theta = factored.factored_direct(sums, factors.core, system.alphas)
-        return Solution(system.local(theta))
-
-    def _solve_path(self, rule: Rule, system: System) -> Chosen:
-        factors = system.matrix
-        if not isinstance(factors, Factors):
-            return exact_path(rule, system)
-        least = None if rule.grid is None else float(rule.grid.min())
-        precise = factored.rounds_too_much(system, least)
-        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
-        chosen = factored_path(rule, sums, factors.core, factors.dtype, system, precise=precise)
-        return chosen._replace(coefficients=system.local(chosen.coefficients))
+        return replace(system, weights=learned, held_out=checked)
 
     # Batch by batch.
 
-    def _add(self, training: Training, Y: Array) -> None:
+    def _add(self, system: System) -> None:
         """Add a batch to the sums, and learn from them."""
-        rule = self._rule()
+        rule = system.rule
         if self.validation_fraction is not None:
             raise ValueError(
                 f"partial_fit of {type(self).__name__} does not iterate: leave out "
@@ -234,28 +147,22 @@ class RidgeLearner(KernelLearner):
             raise ValueError(
                 "alpha='loo' needs all rows at once; with partial_fit, use alpha='gcv'."
             )
-        factors, before = training.matrix, self.__dict__.get("_sums")
-        assert isinstance(factors, Factors)
-        if before is not None and before.right.shape[1] != Y.shape[1]:
+        factors, before = system.factors, self.__dict__.get("_sums")
+        if before is not None and before.right.shape[1] != system.n_targets:
             raise ValueError(
-                f"y has {counted(Y.shape[1], 'target')}, but earlier batches had "
+                f"y has {counted(system.n_targets, 'target')}, but earlier batches had "
                 f"{before.right.shape[1]}."
             )
-        alphas = np.empty(0) if rule else self._alphas(Y.shape[1])
-        least = float(alphas.min()) if rule is None else None
-        if rule is not None and rule.grid is not None:
-            least = float(rule.grid.min())
-        system = System(factors, Y, alphas, training.weights, None, 0.0, 1, np.random.default_rng())
         seen = 0 if before is None else before.rows
-        precise = factored.rounds_too_much(system, least, seen=seen)
-        sums = Sums.over(factors, Y, training.weights, precise=precise)
+        precise = rounds_too_much(factors, system.least_alpha, system.weights, seen=seen)
+        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
         sums = sums if before is None else before.plus(sums)
-        path = None
+        chosen, path = None, None
         if rule is None:
-            theta = factored.factored_direct(sums, factors.core, alphas)
+            theta = factored_direct(sums, factors.core, system.alphas)
         else:
-            theta, alphas, path = factored_path(rule, sums, factors.core, factors.dtype)
-        self._keep(Solution(system.local(theta)), alphas, path)
+            theta, chosen, path = factored_path(rule, sums, factors.core, factors.dtype)
+        self._keep(Solution(system.local(theta), alphas=chosen, path=path), system)
         self._sums = sums
 
     # What is known of alpha, and what is kept.
@@ -294,19 +201,27 @@ class RidgeLearner(KernelLearner):
             )
         return alphas.astype(np.float64)
 
-    def _keep(self, solution: Solution, alphas: np.ndarray, path: AlphaPath | None) -> None:
+    def _keep(self, solution: Solution, system: System) -> None:
         """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
-        for name in ("coef_", "dual_coef_"):  # of an earlier fit
+        for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
         name = "dual_coef_" if self.approximation_ is None else "coef_"
         setattr(self, name, solution.coefficients)
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
-        self.alpha_: Any = alphas
-        self.path_ = path
-        if self._one_alpha and (path is not None or is_real(self.alpha)):
+        self.alpha_: Any = system.alphas if solution.alphas is None else solution.alphas
+        self.path_ = solution.path
+        if self._one_alpha and (solution.path is not None or is_real(self.alpha)):
             self._keep_one()
+        if not solution.met:
+            warnings.warn(
+                f"Kernel ridge stopped after {counted(solution.iterations, 'iteration')} at a "
+                f"relative residual of {solution.residuals[-1]:.1e}; asked for was "
+                f"{system.tol:.1e}. Raise max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _keep_one(self) -> None:
         """State one alpha, and one error of each, where there is a single target or one for all."""

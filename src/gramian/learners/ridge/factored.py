@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import one_blas_thread
+from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
-from gramian.learners.ridge.systems import Solution, System, Watch
+from gramian.learners.ridge.systems import Solution, System, indefinite
+from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors
 
@@ -51,34 +53,47 @@ class Sums(NamedTuple):
         )
 
 
-@one_blas_thread()
-def rounds_too_much(system: System, alpha: float | None, *, seen: int = 0) -> bool:
-    """Whether float32 features would change eigenvalues by more than a tenth of alpha.
+class Factored(Strategy[System]):
+    """Sums over the rows in one pass, and a solution from them: block by block without links."""
 
-    Features C P are small differences of kernel values where P is large. How much their rounding
-    changes K̃ is seen on a sample of rows; ``seen`` are rows to be added to those of this system.
-    Without alpha, that of the default path is meant, which is relative to the largest eigenvalue.
-    """
-    factors: Factors = system.matrix
-    C, P = factors.unprojected()
-    if P is None or array_ops.itemsize(factors.dtype) == 8:
-        return False
-    n = factors.shape[0]
-    numbers = np.linspace(0, n - 1, min(n, 256)).astype(int)
-    rounded, values = (
-        array_ops.astype(rows.take(numbers).parts[0].collect(), factors.xp.float64)
-        for rows in (factors, C)
-    )
-    exact, rounded = array_ops.to_numpy(values @ P), array_ops.to_numpy(rounded)
-    K = exact @ exact.T
-    change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - K)).max()
-    if alpha is None:
-        alpha = 10 * array_ops.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
-        return bool(change > 0.1 * alpha)
-    weight = 1.0
-    if system.weights is not None:
-        weight = float(array_ops.namespace(system.weights).mean(system.weights))
-    return bool(change * weight * (n + seen) / len(numbers) > 0.1 * alpha)
+    def serves(self, system: System) -> bool:
+        return not system.is_exact and system.rule is None and not system.iterates
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        factors = system.factors
+        if factors.core is None:
+            copies = min(len(system.alphas), 8) + 1  # Cholesky factors, or eigenvectors
+            return from_sums(system, copies * 8 * factors.inner_size())
+        return from_sums(system, 6 * 8 * factors.rank**2)
+
+    def solve(self, system: System) -> Solution:
+        factors = system.factors
+        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
+        theta = factored_direct(sums, factors.core, system.alphas)
+        return Solution(system.local(theta))
+
+
+def targets_bytes(system: System) -> Amounts:
+    """Targets, as they came and as numbers, and weights."""
+    return {"targets": 8 * system.factors.shape[0] * (4 * system.n_targets + 4)}
+
+
+def from_sums(system: System, decomposition: int) -> list[Amounts]:
+    """ZᵀWZ in one pass, in float64 where float32 might round too much, and what follows."""
+    factors, targets = system.factors, targets_bytes(system)
+    size, walked, P, spare = 8 * factors.inner_size(), factors.values(), 0, 0
+    if walked is not None:
+        spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
+    passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)
+    return [
+        {**targets, "sums": P + passes},
+        {**targets, "sums": blocks_bytes(factors), "decomposition": decomposition},
+    ]
+
+
+def blocks_bytes(factors: Factors) -> int:
+    """What the blocks of ZᵀWZ take."""
+    return 8 * sum(Z.shape[1] ** 2 for Z in factors.parts)
 
 
 def factored_direct(sums: Sums, core: BlockCore | None, alphas: np.ndarray) -> np.ndarray:
@@ -124,71 +139,7 @@ class Decomposition(NamedTuple):
         return np.where(self.values < 0, -1.0, 1.0)
 
 
-def factored_iteration(system: System) -> Solution:
-    """θ by conjugate gradients, for a core too large to be decomposed.
-
-    With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
-    matrix without the links.
-    """
-    factors: Factors = system.matrix
-    blocks, right = factors.normal_equations(system.Y, system.weights)
-    core, alphas = factors.core, system.alphas
-    roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
-
-    def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
-        return linalg.times_blocks(matrices, V)
-
-    def times_core(V: np.ndarray) -> np.ndarray:
-        return V if core is None else core.matmul(V)
-
-    own = [
-        np.linalg.eigh(root @ root.T if core is None else root @ core.block(s) @ root.T)
-        for s, root in enumerate(roots)
-    ]
-    values = np.concatenate([np.maximum(each, 0.0) for each, _ in own])[:, None] + alphas
-    vectors = [each for _, each in own]
-
-    def theta(U: np.ndarray) -> np.ndarray:
-        return times_core(turned([r.T for r in roots], U))
-
-    def apply(U: np.ndarray) -> np.ndarray:
-        return turned(roots, theta(U)) + alphas * U
-
-    def precondition(U: np.ndarray) -> np.ndarray:
-        return turned(vectors, turned([v.T for v in vectors], U) / values)
-
-    watch = Watch(None)
-    if system.held_out is not None:
-        checked = Sums.over(factors, system.Y, system.held_out, precise=False)
-
-        def error(U: np.ndarray, length: np.ndarray) -> float:
-            now = theta(U)
-            return mean_square(checked, now, turned(checked.blocks, now))
-
-        watch = Watch(error)
-    try:
-        u, _, left = linalg.conjugate_gradients(
-            apply,
-            turned([i.T for i in inverses], right),
-            precondition,
-            tol=system.tol,
-            max_iter=system.max_iter,
-            watch=watch,
-        )
-    except linalg.NotPositiveDefiniteError:
-        indefinite("negative eigenvalues")
-    solution = watch.solution(u, left, system.tol)
-    return solution._replace(coefficients=system.local(theta(solution.coefficients)))
-
-
 def mean_square(sums: Sums, theta: np.ndarray, image: np.ndarray) -> float:
     """The mean of w (y - zᵀθ)² from sums over the rows, with the image ZᵀWZ θ."""
     squares = sums.squares - 2 * (theta * sums.right).sum(axis=0) + (theta * image).sum(axis=0)
     return float(np.maximum(squares, 0.0).mean() / sums.weight)
-
-
-def indefinite(what: str) -> NoReturn:
-    raise ValueError(
-        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip', or "
-        "a larger alpha."
-    )

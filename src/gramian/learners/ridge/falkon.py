@@ -7,7 +7,7 @@ to multiply each row with P would cost as much as ZᵀZ itself. All is in float6
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil, sqrt
 from typing import Any
 
@@ -15,17 +15,93 @@ import numpy as np
 
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
-from gramian.learners.ridge.factored import Sums, mean_square
+from gramian.learners.ridge.factored import Factored, Sums, mean_square, targets_bytes
 from gramian.learners.ridge.systems import Solution, System, Watch
+from gramian.learners.strategy import Strategy, keeping, room_beside
 from gramian.matrices.factors import Factors
 from gramian.rows import ArrayRows, FeatureRows
+
+MOST_ITERATIONS = 150  # where these were not asked for: a direct solution follows
 
 # Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
 KERNEL_VALUE = 200  # or another feature that is computed
 PASS = 40  # of one iteration over one entry of C, which is read from memory
 PASS_TARGET = 4  # and for each target
 DOUBLE = 2  # float64 by float32
+
+
+class Streamed(Strategy[System]):
+    """Conjugate gradients for (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C.
+
+    Where an iteration is not asked for, it is taken if it should cost less than the sums do, and a
+    direct solution follows if it does not converge.
+    """
+
+    def serves(self, system: System) -> bool:
+        if system.is_exact or system.rule is not None or system.solver == "direct":
+            return False
+        return streams(system.factors) and (system.iterates or self._pays(system))
+
+    def _pays(self, system: System) -> bool:
+        """Whether it costs less than the sums; before the rows are known, whether it may."""
+        room = room_beside(self._beside(system))
+        precise = (False, True) if system.Y is None else (system.precise,)
+        return any(
+            iteration_pays(system.factors, system.n_targets, room, precise=p) for p in precise
+        )
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        C = system.factors.values() or system.factors
+        own = keeping(C, self._beside(system), partly=True, name="kernel values")
+        return [own] if system.iterates else [own, *Factored().memory(system)]
+
+    def _beside(self, system: System) -> Amounts:
+        """What passes over the rows of C take, where Z = C P, beside what is kept of C."""
+        factors, t = system.factors, system.n_targets
+        n, r, C = factors.shape[0], factors.rank, factors.values() or factors
+        m = C.rank
+        sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
+        passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
+        # The preconditioner and a copy; P, its decomposition, and inner products of landmarks.
+        small = 2 * 8 * r**2 if C is factors else 8 * (4 * m * r + 5 * r**2)
+        return {
+            **targets_bytes(system),
+            "preconditioner": small + 8 * n,
+            "blocks": max(sampled, passes),
+        }
+
+    def solve(self, system: System) -> Solution:
+        room = room_beside(self._beside(system))  # for C
+        if system.iterates:
+            return self._iterate(system, system.max_iter, room)
+        solution = self._iterate(system, min(system.max_iter, MOST_ITERATIONS), room)
+        return solution if solution.met else Factored().solve(system)
+
+    def _iterate(self, system: System, max_iter: int, room: int) -> Solution:
+        alphas = system.alphas
+        precondition = _preconditioner(system)
+        with one_blas_thread():
+            products = _Products(system, room)
+            right, *held = products.with_targets(system.Y)
+            watch = Watch(None)
+            if held:
+                held_out = _HeldOut(system, held[0])
+                watch = Watch(held_out.error)
+
+            def apply(V: np.ndarray) -> np.ndarray:
+                image, *other = products.with_features(V)
+                if other:
+                    held_out.look_at(other[0])
+                return image + alphas * V
+
+            tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # no finer than products are
+            theta, _, left = linalg.conjugate_gradients(
+                apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch
+            )
+        solution = watch.solution(theta, left, tol)
+        return solution._replace(coefficients=system.local(solution.coefficients))
 
 
 def streams(factors: Factors) -> bool:
@@ -64,35 +140,6 @@ def _preconditioning(factors: Factors) -> tuple[float, float]:
     most = 2.0 if array_ops.is_on_gpu(factors.example()) else 40.0
     times = min(max(sqrt(n / r), 4.0), most, n / r)
     return times, 120 / times**0.7
-
-
-def streamed_iteration(system: System, room: int, *, precise: bool) -> Solution:
-    """θ of (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C; products in float64 with ``precise``.
-
-    C of as many rows is kept as ``room`` has bytes for.
-    """
-    alphas = system.alphas
-    precondition = _preconditioner(system, precise)
-    with one_blas_thread():
-        products = _Products(system, room, precise)
-        right, *held = products.with_targets(system.Y)
-        watch = Watch(None)
-        if held:
-            held_out = _HeldOut(system, held[0])
-            watch = Watch(held_out.error)
-
-        def apply(V: np.ndarray) -> np.ndarray:
-            image, *other = products.with_features(V)
-            if other:
-                held_out.look_at(other[0])
-            return image + alphas * V
-
-        tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # no finer than products are
-        theta, _, left = linalg.conjugate_gradients(
-            apply, right, precondition, tol=tol, max_iter=system.max_iter, watch=watch
-        )
-    solution = watch.solution(theta, left, tol)
-    return solution._replace(coefficients=system.local(solution.coefficients))
 
 
 class _Values:
@@ -152,10 +199,10 @@ class _FusedValues:
 class _Products:
     """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
 
-    def __init__(self, system: System, room: int, precise: bool) -> None:
-        factors: Factors = system.matrix
+    def __init__(self, system: System, room: int) -> None:
+        factors = system.factors
         rows, self._P = factors.unprojected()
-        self.dtype = factors.xp.float64 if precise else factors.dtype
+        self.dtype = factors.xp.float64 if system.precise else factors.dtype
         source: Any = rows.parts[0]
         self._fused = None if getattr(source, "fused", None) is None else source
         self._C = rows if self._fused is not None else rows.persist(room, partly=True)
@@ -221,9 +268,9 @@ class _HeldOut:
         return mean_square(self._sums, theta, self._total)
 
 
-def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.ndarray]:
+def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
     """(ZᵀWZ + alpha I)⁻¹ with ZᵀWZ estimated from a sample of rows, and from the landmarks."""
-    factors: Factors = system.matrix
+    factors = system.factors
     n, r = factors.shape[0], factors.rank
     size = min(ceil(_preconditioning(factors)[0] * r), n)
     mass = float(n)
@@ -235,7 +282,9 @@ def _preconditioner(system: System, precise: bool) -> Callable[[np.ndarray], np.
         numbers = system.rng.choice(n, size, p=weights / mass)
     assert factors.single is not None
     sample = Factors(factors.single.choose(np.sort(numbers)))
-    inner = array_ops.astype(sample.inner_products(precise=precise)[0][0], factors.xp.float64)
+    inner = array_ops.astype(
+        sample.inner_products(precise=system.precise)[0][0], factors.xp.float64
+    )
     inner *= mass / size
     P = factors.unprojected()[1]
     if P is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import shown
 from gramian.estimators.base import all_or_nothing, generator
-from gramian.learners.base import Training, as_targets, check_target, missing_target
+from gramian.learners.base import as_targets, check_target, missing_target
 from gramian.learners.ridge.base import RidgeLearner
+from gramian.learners.ridge.systems import System
+from gramian.rows import Rows
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
@@ -121,9 +124,11 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         self._check_parameters()
         rng = generator(self.random_state)
         check_target(self, y)
-        training = self._training(X, rng, sample_weight, y)
-        Y = as_targets(self, y, training.rows)
-        self._solve(training, Y[:, None] if Y.ndim == 1 else Y, rng)
+        system = self._problem(X, rng, sample_weight, y)
+        Y = as_targets(self, y, system.rows)
+        system = self._with_targets(system, Y[:, None] if Y.ndim == 1 else Y)
+        system = self._holding_out(system)
+        self._keep(self._choose(system).solve(system), system)
         self._flatten(Y)
         return self
 
@@ -153,9 +158,9 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         rng = generator(self.random_state)
         check_target(self, y)
         first = "_sums" not in vars(self)
-        training = self._batch(X, rng, first=first, sample_weight=sample_weight, y=y)
-        Y = as_targets(self, y, training.rows)
-        self._add(training, Y[:, None] if Y.ndim == 1 else Y)
+        batch = self._batch(X, rng, first=first, sample_weight=sample_weight, y=y)
+        Y = as_targets(self, y, batch.rows)
+        self._add(self._with_targets(batch, Y[:, None] if Y.ndim == 1 else Y))
         self._flatten(Y)
         return self
 
@@ -238,11 +243,13 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         """Fit to rows X and class labels y."""
         self._check_parameters()
         rng = generator(self.random_state)
-        training = self._training(X, rng, sample_weight, _codes(y))
+        system = self._problem(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
         self.classes_ = _two_or_more(self, _unique(labels))
-        training = self._weighted_by_class(training, labels)
-        self._solve(training, self._targets(labels, training), rng)
+        system = self._weighted_by_class(system, labels)
+        system = self._with_targets(system, self._targets(labels, system.rows))
+        system = self._holding_out(system)
+        self._keep(self._choose(system).solve(system), system)
         return self
 
     @available_if(_weights_are_known)
@@ -264,10 +271,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
                 f"y has labels that are not among the classes {_listed(known)}: {_listed(unknown)}."
             )
         first = "_sums" not in vars(self)
-        training = self._batch(X, rng, first=first, sample_weight=sample_weight, y=_codes(y))
+        batch = self._batch(X, rng, first=first, sample_weight=sample_weight, y=_codes(y))
         self.classes_ = known
-        training = self._weighted_by_class(training, labels)
-        self._add(training, self._targets(labels, training))
+        batch = self._weighted_by_class(batch, labels)
+        self._add(self._with_targets(batch, self._targets(labels, batch.rows)))
         return self
 
     def _all_classes(self, given: Any) -> np.ndarray:
@@ -284,21 +291,21 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
             )
         return classes
 
-    def _targets(self, labels: Array, training: Training) -> Array:
+    def _targets(self, labels: Array, rows: Rows) -> Array:
         """1 in the column of a row's class, -1 elsewhere; one column for two classes."""
         members = labels[:, None] == self.classes_  # lazily where the labels are spread
         targets = array_ops.namespace(labels).where(members, 1.0, -1.0)
         targets = targets if len(self.classes_) > 2 else targets[:, 1:]
-        return as_targets(self, targets, training.rows)
+        return as_targets(self, targets, rows)
 
-    def _weighted_by_class(self, training: Training, labels: Array) -> Training:
+    def _weighted_by_class(self, system: System, labels: Array) -> System:
         if self.class_weight is None:
-            return training
-        given, labels = training.weights, array_ops.to_numpy(labels)
+            return system
+        given, labels = system.weights, array_ops.to_numpy(labels)
         own = np.ones(len(labels)) if given is None else array_ops.to_numpy(given)
         weights = own * self._weights_by_class(labels, own)
-        rows = training.rows
-        return training._replace(weights=rows.align(weights, rows.xp.float64))
+        rows = system.rows
+        return replace(system, weights=rows.align(weights, rows.xp.float64))
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The class weight of each row; a row of weight 2 counts as two in "balanced"."""

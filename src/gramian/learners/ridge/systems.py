@@ -1,41 +1,90 @@
-"""The linear systems of kernel ridge, and the solutions of the exact one.
+"""The linear systems of kernel ridge, and what their solutions are.
 
-(W^½ K W^½ + alpha I) b = W^½ y gives the coefficients a = W^½ b of f(x) = Σ k(x, x_i) a_i. The
-systems of factors are solved in ``_factored`` and ``_falkon``.
+(W^½ K W^½ + alpha I) b = W^½ y gives the coefficients a = W^½ b of f(x) = Σ k(x, x_i) a_i.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
-from gramian.matrices.gram import Gram
-from gramian.samplers.pivoted import pivoted_cholesky
+from gramian.learners.strategy import Problem
+from gramian.matrices.factors import Factors
 
 PATIENCE = 5  # iterations that may pass without a smaller error on the rows held out
 
 
-class System(NamedTuple):
-    """What is to be solved: columns of targets, each with its alpha, over weighted rows."""
+STEPS = 41  # of the grid of alphas where none is given
+LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
 
-    matrix: Any  # Gram or Factors
-    Y: Array  # in float64
-    alphas: np.ndarray
-    weights: Array | None  # 0 for rows that are held out
-    held_out: Array | None  # the weights of rows that only tell when to stop, 0 for all others
-    tol: float
+
+class Rule(NamedTuple):
+    """How alpha is chosen: by which error, among which values, and whether one serves all."""
+
+    error: str  # "loo" or "gcv"
+    grid: np.ndarray | None
+    shared: bool
+
+    def alphas(self, values: np.ndarray, dtype: Any) -> np.ndarray:
+        """The grid, falling from the largest eigenvalue to what can be told from 0."""
+        if self.grid is not None:
+            return self.grid
+        least = max(LEAST, 10 * array_ops.eps(dtype))
+        return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
+
+    def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """For each target the alpha of the least error."""
+        if self.shared:
+            errors = np.repeat(errors.mean(axis=1, keepdims=True), errors.shape[1], axis=1)
+        best = errors.argmin(axis=0)
+        if not np.isfinite(errors.min(axis=0)).all():
+            indefinite("negative eigenvalues larger than each alpha")
+        return alphas[best]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class System(Problem):
+    """What is to be solved: columns of targets, each with its alpha, over weighted rows.
+
+    Where a fit is planned, ``alphas`` has the right length alone.
+    """
+
+    solver: str
+    rule: Rule | None  # how alpha is to be chosen; None where it is given
     max_iter: int
-    rng: np.random.Generator
+    validates: bool = False  # whether rows are held out
+    alphas: np.ndarray  # of shape (n_targets,); empty where there is a rule
+    tol: float
+    Y: Any = None  # of shape (n, n_targets), in float64
+    held_out: Any = None  # of shape (n,): weights of rows that only tell when to stop, or 0
+
+    @property
+    def iterates(self) -> bool:
+        """Whether an iteration is asked for."""
+        return self.solver == "iterative" or self.validates
+
+    @property
+    def least_alpha(self) -> float | None:
+        """None where the alphas follow from the largest eigenvalue."""
+        if self.rule is None:
+            return float(self.alphas.min())
+        return None if self.rule.grid is None else float(self.rule.grid.min())
+
+    @cached_property
+    def precise(self) -> bool:
+        """Whether float32 features would round too much, so that float64 is needed."""
+        return rounds_too_much(self.factors, self.least_alpha, self.weights)
 
     def local(self, coefficients: Any) -> Array:
         """Coefficients, of the library and device of the matrix, in float64."""
-        example = self.matrix.example()
+        example = self.factors.example()
         return array_ops.like(coefficients, example, array_ops.namespace(example).float64)
 
     @property
@@ -51,13 +100,22 @@ class System(NamedTuple):
         return V if root is None else V * root
 
 
+class AlphaPath(NamedTuple):
+    """The alphas that were tried, and the error of each."""
+
+    alphas: np.ndarray
+    errors: np.ndarray  # of shape (n_alphas, n_targets), or (n_alphas,) for a single target
+
+
 class Solution(NamedTuple):
     """Coefficients, and how they came about."""
 
-    coefficients: Array
+    coefficients: Array  # of shape (n, n_targets), or of features (r, n_targets)
     residuals: tuple[float, ...] = ()  # relative, after each iteration
     errors: tuple[float, ...] | None = None  # mean squared, on the rows held out
     met: bool = True  # whether the tolerance was met, or the rows held out ended the iteration
+    alphas: np.ndarray | None = None  # those chosen, of shape (n_targets,)
+    path: AlphaPath | None = None  # and among which
 
     @property
     def iterations(self) -> int:
@@ -90,104 +148,48 @@ class Watch:
         return len(self.errors) - int(np.argmin(self.errors)) > PATIENCE
 
     def solution(self, X: Array, left: float, tol: float) -> Solution:
+        """What the iteration ended with, at a relative residual of ``left``."""
+        residuals = tuple(self.residuals)
         if self._error is None:
-            return Solution(X, tuple(self.residuals), None, left <= tol)
+            return Solution(X, residuals, None, left <= tol)
         best = X if self.best is None else self.best
         met = left <= tol or (bool(self.errors) and self._stalled())
-        return Solution(best, tuple(self.residuals), tuple(self.errors), met)
-
-
-def exact_direct(system: System) -> Solution:
-    """Factorise K + alpha I once for each different alpha."""
-    gram, alphas = system.matrix, system.alphas
-    K, B = weighted_matrix(system), system.weighted(system.Y)
-    xp = array_ops.namespace(K)
-    diagonal = array_ops.copy(xp.linalg.diagonal(K))
-    out = xp.zeros_like(B)
-    # OpenBLAS's threaded Cholesky crashes on larger matrices than this (its issue 2562).
-    with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
-        for alpha in np.unique(alphas):
-            where = np.flatnonzero(alphas == alpha)
-            A = array_ops.set_diagonal(K, diagonal + float(alpha))
-            part = array_ops.solve_symmetric(A, array_ops.take_columns(B, where))
-            for i, column in enumerate(where):
-                out[:, int(column)] = part[:, i]
-    return Solution(system.weighted(out))
-
-
-def weighted_matrix(system: System) -> Array:
-    """W^½ K W^½, stored."""
-    gram, root = system.matrix, system.root
-    K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
-    if root is not None:
-        K *= root
-        K *= gram.rows.xp.matrix_transpose(root)
-    return K
+        return Solution(best, residuals, tuple(self.errors), met)
 
 
 @one_blas_thread()
-def exact_iteration(system: System) -> Solution:
-    """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
-    gram: Gram = system.matrix
-    xp, n = gram.rows.xp, gram.shape[0]
-    B = system.weighted(system.Y)
-    rank = preconditioner_rank(n)
-    F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
-    Q, eigenvalues = linalg.orthonormal_columns(system.weighted(F))
-    shift = array_ops.like(system.alphas, B)
-    # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
-    middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
-    held = _HeldOutRows(system)
+def rounds_too_much(
+    factors: Factors, alpha: float | None, weights: Array | None, *, seen: int = 0
+) -> bool:
+    """Whether float32 features would change eigenvalues by more than a tenth of alpha.
 
-    def apply(V: Array) -> Array:
-        image = gram.matmul(system.weighted(V))
-        held.look_at(image)
-        return system.weighted(image) + shift * V
-
-    def precondition(V: Array) -> Array:
-        return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
-
-    watch = Watch(None if system.held_out is None else held.error)
-    try:
-        dual, _, left = linalg.conjugate_gradients(
-            apply, B, precondition, tol=system.tol, max_iter=system.max_iter, watch=watch
-        )
-    except linalg.NotPositiveDefiniteError as error:
-        raise ValueError(
-            f"K + alpha I is not positive definite: {gram.kernel!r} is indefinite on these "
-            "rows. Use a larger alpha, a positive semi-definite kernel such as RBF, or "
-            "solver='direct'."
-        ) from error
-    solution = watch.solution(dual, left, system.tol)
-    return solution._replace(coefficients=system.weighted(solution.coefficients))
-
-
-def preconditioner_rank(n: int) -> int:
-    """The pivots of the preconditioner: its factor takes a quarter of the memory budget at most."""
-    room = config.memory_budget() // 4 // (8 * n)
-    return max(min(int(10 * n**0.5), 2000, room), 1)
-
-
-class _HeldOutRows:
-    """The error on rows held out, which have no weight: K times a direction gives its values there.
-
-    So predictions of them follow the iteration without further kernel values.
+    Features C P are small differences of kernel values where P is large. How much their rounding
+    changes K̃ is seen on a sample of rows; ``seen`` are rows to be added to these. Without alpha,
+    that of the default path is meant, which is relative to the largest eigenvalue.
     """
+    C, P = factors.unprojected()
+    if P is None or array_ops.itemsize(factors.dtype) == 8:
+        return False
+    n = factors.shape[0]
+    numbers = np.linspace(0, n - 1, min(n, 256)).astype(int)
+    rounded, values = (
+        array_ops.astype(rows.take(numbers).parts[0].collect(), factors.xp.float64)
+        for rows in (factors, C)
+    )
+    exact, rounded = array_ops.to_numpy(values @ P), array_ops.to_numpy(rounded)
+    K = exact @ exact.T
+    change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - K)).max()
+    if alpha is None:
+        alpha = 10 * array_ops.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
+        return bool(change > 0.1 * alpha)
+    weight = 1.0
+    if weights is not None:
+        weight = float(array_ops.namespace(weights).mean(weights))
+    return bool(change * weight * (n + seen) / len(numbers) > 0.1 * alpha)
 
-    def __init__(self, system: System) -> None:
-        if system.held_out is None:
-            self._numbers = np.empty(0, dtype=int)
-            return
-        self._numbers = np.flatnonzero(array_ops.to_numpy(system.held_out))
-        self._left = array_ops.take_rows(system.Y, self._numbers)
-        weights = array_ops.take_rows(system.held_out, self._numbers)[:, None]
-        self._xp = array_ops.namespace(weights)
-        self._weights = weights / (float(self._xp.sum(weights)) * system.Y.shape[1])
 
-    def look_at(self, image: Array) -> None:
-        if len(self._numbers):
-            self._image = array_ops.take_rows(image, self._numbers)
-
-    def error(self, X: Array, length: Array) -> float:
-        self._left = self._left - length * self._image
-        return float(self._xp.sum(self._weights * self._left**2))
+def indefinite(what: str) -> NoReturn:
+    raise ValueError(
+        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip', or "
+        "a larger alpha."
+    )

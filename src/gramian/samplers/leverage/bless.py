@@ -44,6 +44,8 @@ class BLESS(LeverageSampler):
     [98, 99]
     """
 
+    names = ("bless",)
+
     def most_evaluations(self, n: int, m: int) -> int:
         return n + sum(size * (n + size) for size in doublings(16, m))
 

@@ -70,6 +70,8 @@ class LeverageScores(LeverageSampler):
     [98, 99]
     """
 
+    names = ("leverage",)
+
     spreads: ClassVar[bool] = False
 
     def select(

@@ -35,6 +35,8 @@ class RecursiveLeverage(LeverageSampler):
     [98, 99]
     """
 
+    names = ("recursive-leverage",)
+
     def most_evaluations(self, n: int, m: int) -> int:
         return n + sum(m * (size + m) for size in doublings(m, n)[1:])
 

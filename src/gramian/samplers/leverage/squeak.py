@@ -50,6 +50,8 @@ class SQUEAK(LeverageSampler):
     [0, 1]
     """
 
+    names = ("squeak",)
+
     def __init__(self, ridge: float | None = None, block_size: int | None = None) -> None:
         super().__init__(ridge)
         self.block_size = block_size

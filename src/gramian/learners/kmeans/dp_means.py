@@ -1,0 +1,255 @@
+"""DP-means: passes over features in which far rows open clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.backend.progress import progress
+from gramian.learners.kmeans.lloyd import centre_of, distances, no_labels
+from gramian.learners.kmeans.passes import FeaturedRun
+from gramian.learners.kmeans.seeding import with_weight
+from gramian.learners.strategy import Problem, Strategy, keeping, room_beside
+from gramian.matrices.block_core import BlockCore
+from gramian.matrices.factors import Factors
+
+CHUNK = 1024  # far rows that are looked at together
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpenClustering(Problem):
+    """Rows that are to be put into as many clusters as a threshold opens."""
+
+    threshold: float | None  # None: it follows from the expected clusters
+    expected_clusters: int
+    max_clusters: int | None
+    max_iter: int
+
+    @cached_property
+    def arranged(self) -> Array:
+        """The weights, in the order of the factors' parts, as labels and distances are."""
+        return self.factors.arrange(self.weights)
+
+
+class Clusters(NamedTuple):
+    """What DP-means finds."""
+
+    run: FeaturedRun  # its labels are in the order of the factors' parts
+    squared: Array  # distances of the rows to their centres, of shape (n,)
+    centres: Array  # of shape (k, r)
+    counts: Array  # the weights that the centres are means of, of shape (k,)
+    threshold: float
+    factors: Factors
+
+
+class DPMeans(Strategy[OpenClustering]):
+    """Passes until no row changes its cluster and none opens one."""
+
+    def serves(self, problem: OpenClustering) -> bool:
+        return not problem.is_exact
+
+    def memory(self, problem: OpenClustering) -> Sequence[Amounts]:
+        return [keeping(problem.factors, beside_features(problem), partly=True)]
+
+    def solve(self, problem: OpenClustering) -> Clusters:
+        problem = with_features(problem)
+        factors, weights = problem.factors, problem.weights
+        if problem.threshold is None:
+            found = farthest_first(factors, weights, problem.expected_clusters, problem.rng)
+            problem = replace(problem, threshold=found)
+        assert problem.threshold is not None
+        xp = array_ops.namespace(weights)
+        mean = factors.rmatmul(weights) / float(xp.sum(weights))
+        run = FeaturedRun(no_labels(problem.arranged), next_centres=mean[None, :])
+        with progress("DP-means", problem.max_iter) as step:
+            for _ in range(problem.max_iter):
+                changed, squared = distances(factors, problem.arranged, run)
+                opened, squared = open_clusters(problem, run, squared)
+                dropped = _drop_empty(run)
+                run.next_centres = centre_of(run.sums, run.masses)
+                xp = array_ops.namespace(squared)
+                inertia = float(xp.sum(problem.arranged * squared))
+                run.history.append(inertia + problem.threshold**2 * run.next_centres.shape[0])
+                step()
+                if not changed and not opened and not dropped:
+                    break
+        return Clusters(
+            run, squared, run.next_centres, run.masses, problem.threshold, problem.factors
+        )
+
+
+def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Clusters:
+    """One pass over a batch: far rows open clusters, then centres move to the means of all rows.
+
+    ``counts`` are the weights of the rows that the centres, of shape (k, r), are means of so far.
+    """
+    problem = with_features(problem)
+    assert problem.threshold is not None
+    xp = problem.rows.xp
+    run = FeaturedRun(no_labels(problem.arranged), next_centres=centres)
+    _, squared = distances(problem.factors, problem.arranged, run)
+    opened, squared = open_clusters(problem, run, squared)
+    before = counts[:, None] * centres
+    before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
+    counts = xp.concat((counts, xp.zeros_like(run.masses[:opened])), axis=0) + run.masses
+    moved = centre_of(before + run.sums, counts)
+    return Clusters(run, squared, moved, counts, problem.threshold, problem.factors)
+
+
+def with_features(problem: OpenClustering) -> OpenClustering:
+    """With as many features kept as fit the memory budget."""
+    room = room_beside(beside_features(problem))
+    return replace(problem, matrix=problem.factors.persist(room, partly=True))
+
+
+def beside_features(problem: OpenClustering) -> Amounts:
+    """What passes over factors take beside these."""
+    factors, expected = problem.factors, problem.expected_clusters
+    n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
+    # As many clusters as there may be, or else as many as are expected.
+    k = expected if problem.max_clusters is None else problem.max_clusters
+    walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    sample = min(n, _sample_size(expected))
+    return {
+        "labels, weights and distances": 88 * n,
+        "sampled and far rows": factors.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
+        "centres": 8 * k * r * 8,
+        "blocks": max(walks, default=0),
+    }
+
+
+def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> tuple[int, Array]:
+    """Let rows beyond the threshold open clusters, in the order of the data.
+
+    The run's labels, sums and masses follow. Returns how many opened, and the squared distances
+    afterwards. Other rows do not meet the new centres before the next pass.
+    """
+    assert problem.threshold is not None
+    factors, weights = problem.factors, problem.arranged
+    host = np.array(array_ops.to_numpy(factors.restore(squared)))
+    counted = array_ops.to_numpy(factors.restore(weights))
+    far = np.flatnonzero((host > problem.threshold**2) & (counted > 0))
+    k = run.sums.shape[0]
+    room = len(far) if problem.max_clusters is None else min(len(far), problem.max_clusters - k)
+    if room <= 0:
+        return 0, squared
+    labels = np.array(array_ops.to_numpy(factors.restore(run.labels)))
+    opened = Opened(factors.core, problem.threshold**2, room)
+    gains = np.zeros((k, factors.rank))
+    for start in range(0, len(far), CHUNK):
+        rows = far[start : start + CHUNK]
+        z = np.asarray(array_ops.to_numpy(factors.coordinates(rows)))
+        new, host[rows] = opened.take(z, host[rows])
+        new = np.where(new < 0, labels[rows], k + new)
+        total, w = k + len(opened.centres), counted[rows]
+        config.check_fits(
+            8 * 8 * total * factors.rank,
+            f"{total} clusters and more, which threshold={problem.threshold:.3g} opens",
+            "Use a larger threshold, or max_clusters",
+        )
+        gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
+        gains += array_ops.sum_by_label(z, new, w, total, labels[rows])
+        labels[rows] = new
+    xp, count = factors.xp, len(opened.centres)
+    added = array_ops.like(gains, run.sums)
+    run.sums = xp.concat((run.sums + added[:k, :], added[k:, :]), axis=0)
+    masses = array_ops.mass_by_label(labels, counted, k + count)
+    run.masses = array_ops.like(masses, run.sums)
+    run.labels = factors.arrange(factors.align(labels))
+    return count, factors.arrange(factors.align(host))
+
+
+class Opened:
+    """Clusters that far rows open, one after the other."""
+
+    def __init__(self, core: BlockCore | None, limit: float, room: int) -> None:
+        self.core = core  # the metric
+        self.limit = limit  # the square of the threshold
+        self.room = room
+        self.centres: list[np.ndarray] = []
+        self.norms: list[float] = []
+
+    def take(self, z: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the opened clusters each of these rows joins, or -1, and its squared distance.
+
+        ``squared`` are the distances from the centres before. A row joins the nearest cluster that
+        was open when it came, or opens one if all are too far.
+        """
+        in_metric = z if self.core is None else self.core.matmul(z.T).T
+        own = np.einsum("ij,ij->i", z, in_metric)
+        labels, nearest = np.full(len(z), -1), squared.copy()
+        if self.centres:
+            distances = own[:, None] + self.norms - 2.0 * (in_metric @ np.transpose(self.centres))
+            closest = distances.argmin(axis=1)
+            distances = distances[np.arange(len(z)), closest]
+            closer = distances < nearest
+            labels[closer], nearest[closer] = closest[closer], distances[closer]
+        at = 0
+        while len(self.centres) < self.room:
+            far = np.flatnonzero(nearest[at:] > self.limit)
+            if not len(far):
+                break
+            at += int(far[0])
+            distances = own[at:] + own[at] - 2.0 * (in_metric[at:] @ z[at])
+            distances[0] = 0.0
+            closer = at + np.flatnonzero(distances < nearest[at:])
+            labels[closer], nearest[closer] = len(self.centres), distances[closer - at]
+            self.centres.append(z[at])
+            self.norms.append(own[at])
+        return labels, nearest
+
+
+def _drop_empty(run: FeaturedRun) -> int:
+    """Leave out clusters without rows; returns how many."""
+    masses = array_ops.to_numpy(run.masses)
+    kept = np.flatnonzero(masses > 0)
+    if len(kept) == len(masses):
+        return 0
+    numbers = np.zeros(len(masses), dtype=np.int64)  # rows without weight go where they may
+    numbers[kept] = np.arange(len(kept))
+    run.labels = array_ops.look_up(numbers, run.labels)
+    run.sums = array_ops.take_rows(run.sums, kept)
+    run.masses = array_ops.take_rows(run.masses, kept)
+    return len(masses) - len(kept)
+
+
+def _sample_size(clusters: int) -> int:
+    """The rows on which a threshold for so many clusters is sought."""
+    return 1000 + 200 * clusters
+
+
+def farthest_first(
+    factors: Factors, weights: Array, rounds: int, rng: np.random.Generator
+) -> float:
+    """A distance that so many rows exceed, each the farthest from the mean and those before."""
+    counted = with_weight(weights)
+    most = weights.shape[0] if counted is None else len(counted)
+    size = min(most, _sample_size(rounds))
+    chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+    sample, w = factors.take(chosen), array_ops.take_rows(weights, chosen)
+    w = array_ops.like(w, sample.example(), sample.xp.float64)
+    xp, own = sample.xp, sample.diagonal()
+
+    def squared(point: Array) -> Array:
+        dual = sample.core_matmul(point[:, None])
+        return own + xp.sum(point * dual[:, 0]) - 2.0 * sample.features_matmul(dual)[:, 0]
+
+    noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(own))
+    nearest = squared(sample.rmatmul(w) / float(xp.sum(w)))
+    last = after = noise**0.5
+    for _ in range(rounds + 1):
+        far = int(xp.argmax(nearest))
+        last, after = after, max(float(nearest[far]), 0.0) ** 0.5
+        if float(nearest[far]) <= noise:  # all rows coincide with those taken
+            break
+        nearest = xp.minimum(nearest, squared(sample.coordinates(np.asarray([far]))[0, :]))
+    # Halfway to the distance of the row that would be next: a row's own would leave it to rounding
+    # whether this row opens a cluster.
+    return (last + after) / 2

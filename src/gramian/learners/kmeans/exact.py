@@ -1,0 +1,184 @@
+"""Lloyd's algorithm on the exact kernel matrix.
+
+All restarts advance together and share each pass over the matrix. A centre is the mean of its rows'
+images, known by the weights of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.backend.progress import progress
+from gramian.kernels.tiles import tile_columns
+from gramian.learners.kmeans.clustering import Clustering, Run, best_of
+from gramian.learners.kmeans.seeding import drawn, nearest, nearest_given
+from gramian.learners.strategy import Strategy
+from gramian.matrices.gram import Gram
+
+
+class ExactLloyd(Strategy[Clustering]):
+    """Passes over the exact matrix, which is kept where it is small."""
+
+    def serves(self, problem: Clustering) -> bool:
+        return problem.is_exact
+
+    def memory(self, problem: Clustering) -> Sequence[Amounts]:
+        gram = problem.gram
+        n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
+        columns = problem.k * _at_once(problem)
+        tile = min(n, tile_columns(gram.rows.example()))
+        step = {
+            "kernel matrix": gram.nbytes if gram.fits() else 0,
+            "labels": 8 * 8 * n,
+            "centres as weights of rows": 5 * 8 * n * columns,
+            "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),
+        }
+        return [step]
+
+    def solve(self, problem: Clustering) -> Run:
+        gram, k, weights = problem.gram.persist(), problem.k, problem.weights
+        first = self._first_labels(problem, gram)
+        together = _at_once(problem)
+        runs = [
+            run
+            for start in range(0, len(first), together)
+            for run in on_matrix(
+                gram,
+                weights,
+                first[start : start + together],
+                k,
+                max_iter=problem.max_iter,
+                tol=problem.tol,
+            )
+        ]
+        return best_of(runs)
+
+    def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
+        """For each restart the label of each row: its nearest first centre."""
+        k, init = problem.k, problem.init
+        if not isinstance(init, str):
+            return [nearest_given(init, k, problem.gram)]
+        weights = array_ops.to_numpy(problem.weights)
+        seeds = [drawn(gram, k, init, weights, problem.rng) for _ in range(problem.restarts)]
+        norms = [array_ops.take_rows(gram.diag(), each) for each in seeds]
+        return [nearest(gram.columns(s), own) for s, own in zip(seeds, norms, strict=True)]
+
+
+def _at_once(problem: Clustering) -> int:
+    """How many restarts advance together."""
+    # What each holds: a matrix of weights, its product with K, and copies of both.
+    room = config.memory_budget() // 4 // (problem.gram.shape[0] * problem.k * 8 * 4)
+    return max(1, min(problem.restarts, room))
+
+
+@dataclass(eq=False)
+class ExactRun(Run):
+    """A restart on the exact matrix."""
+
+    members: Array = None  # the weights of each cluster's rows, of shape (n, k)
+    sums: Array = None  # K times these
+
+
+def on_matrix(
+    gram: Gram, weights: Array, first: list[Array], k: int, *, max_iter: int, tol: float
+) -> list[ExactRun]:
+    """From first labels, one list of n for each restart."""
+    xp = gram.rows.xp
+    diagonal = array_ops.astype(gram.diag(), xp.float64)
+    trace = float(xp.sum(weights * diagonal))
+    runs = [ExactRun(labels, trace=trace) for labels in first]
+    with progress("kernel k-means", max_iter) as step:
+        for _ in range(max_iter):
+            going = [run for run in runs if not run.done]
+            if not going:
+                break
+            _add_up(gram, going, [_members(run.labels, weights, k) for run in going])
+            for run in going:
+                products = _move(run)
+                squared = run.norms - 2.0 * products  # distances less k(x, x)
+                closest = xp.min(squared, axis=1)
+                labels = xp.argmin(squared, axis=1)
+                unchanged = bool(xp.all(labels == run.labels))
+                run.labels, refilled = _refill(labels, closest + diagonal, diagonal, weights, k)
+                inertia = float(xp.sum(weights * closest)) + trace
+                run.record(inertia, unchanged and not refilled, 0.0 if refilled else tol)
+            step()
+    for run in runs:
+        run.masses = array_ops.mass_by_label(run.labels, weights, k)
+    return runs
+
+
+def _members(labels: Array, weights: Array, k: int) -> Array:
+    """The n × k matrix whose columns have the weights of each cluster's rows."""
+    xp = array_ops.namespace(weights)
+    numbers = array_ops.like(np.arange(k), weights)
+    return array_ops.astype(labels[:, None] == numbers, xp.float64) * weights[:, None]
+
+
+def _add_up(gram: Gram, runs: list[ExactRun], members: list[Array]) -> None:
+    """Bring the runs' ``sums``, K times their ``members``, up to date.
+
+    Of a matrix that is kept, the columns of the rows that moved say how they change.
+    """
+    xp, k = gram.rows.xp, members[0].shape[1]
+    if runs[0].sums is not None and gram.is_kept:
+        change = xp.concat(
+            [now - run.members for run, now in zip(runs, members, strict=True)], axis=1
+        )
+        moved = np.flatnonzero(array_ops.to_numpy(xp.any(change != 0, axis=1)))
+        if 4 * len(moved) < change.shape[0]:
+            gain = gram.matmul_of(moved, array_ops.take_rows(change, moved))
+            for i, run in enumerate(runs):
+                run.sums = run.sums + gain[:, i * k : (i + 1) * k]
+                run.members = members[i]
+            return
+    sums = array_ops.astype(gram.matmul(xp.concat(members, axis=1)), xp.float64)
+    for i, run in enumerate(runs):
+        run.sums, run.members = sums[:, i * k : (i + 1) * k], members[i]
+
+
+def _move(run: ExactRun) -> Array:
+    """Each centre to the mean of its rows; that of an empty cluster is infinitely far.
+
+    Returns the products of all rows with the centres, of shape (n, k).
+    """
+    xp = array_ops.namespace(run.members)
+    masses = xp.sum(run.members, axis=0)
+    divisors = xp.where(masses > 0, masses, xp.ones_like(masses))
+    run.dual, products = run.members / divisors, run.sums / divisors
+    norms = xp.sum(run.dual * products, axis=0)
+    run.norms = xp.where(masses == 0, xp.full_like(norms, xp.inf), norms)
+    return products
+
+
+def _refill(
+    labels: Array, squared: Array, diagonal: Array, weights: Array, k: int
+) -> tuple[Array, bool]:
+    """Give each empty cluster the row that is farthest from its centre, if there is any.
+
+    This never raises the objective. The second value tells whether a row was moved.
+    """
+    host = array_ops.to_numpy(labels)
+    counted = array_ops.to_numpy(weights) > 0
+    sizes = np.bincount(host[counted], minlength=k)
+    empty = np.flatnonzero(sizes == 0)
+    if not len(empty):
+        return labels, False
+    far = array_ops.to_numpy(squared)
+    # Below this a distance is rounding: the row coincides with its centre.
+    noise = 1e3 * array_ops.eps(diagonal.dtype) * float(np.max(array_ops.to_numpy(diagonal)))
+    host, moved = host.copy(), False
+    for row in np.argsort(-far):
+        if not len(empty) or far[row] <= noise:
+            break
+        if counted[row] and sizes[host[row]] > 1:
+            sizes[host[row]] -= 1
+            host[row], empty = empty[0], empty[1:]
+            moved = True
+    return array_ops.like(host, labels), moved

@@ -1,0 +1,165 @@
+"""One pass of Lloyd's algorithm over features: each row to its nearest centre.
+
+Weights, labels and what else belongs to a row are in the order of the factors' parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.kmeans.clustering import Run
+from gramian.matrices.factors import Factors
+
+
+@dataclass(eq=False)
+class FeaturedRun(Run):
+    """A restart on features."""
+
+    next_centres: Array = None  # those of the next pass, of shape (k, r)
+    sums: Array = None  # of each cluster's rows of Z, of shape (k, r)
+
+    def objective(self) -> float:
+        """The squared distances of the rows to their centres, summed up, from the sums alone."""
+        xp = array_ops.namespace(self.sums)
+        products = xp.sum(self.sums * xp.matrix_transpose(self.dual))
+        return self.trace + float(xp.sum(self.masses * self.norms) - 2.0 * products)
+
+
+# What a look at some rows tells, for ``runs`` restarts of k clusters each: what the sums gain, of
+# shape (runs · k, columns); the masses, of shape (runs · k,); how many rows changed for each run,
+# and the first run's inertia if that is measured, of shape (runs + 1,).
+Looked = tuple[Array, Array, Array]
+
+
+class Looks:
+    """What a block of rows is told: the nearest centre of each, for one or more runs.
+
+    It refers to blocks and small arrays alone, so that it can be sent to where the rows are.
+    """
+
+    def __init__(
+        self, dual: Array, norms: Array, k: int, lengths: Callable[[Array], Array], dtype: Any,
+        measured: bool,
+    ) -> None:  # fmt: skip
+        self.right = array_ops.contiguous(array_ops.astype(-2.0 * dual, dtype))  # (columns, runs·k)
+        self.offset = array_ops.astype(norms, dtype)  # (runs · k,)
+        self.k = k
+        self.lengths = lengths  # of a block z, zᵀSz of each row
+        self.dtype = dtype
+        self.measured = measured
+
+    def __call__(self, z: Array, w: Array, *state: Array) -> Looked:
+        """At rows with features z and weights w; the state is written to.
+
+        It is the labels, an array for each run, and then, if there is one more array, the squared
+        distances to the nearest centres of the first run.
+        """
+        labels = state[: self.offset.shape[0] // self.k]
+        if len(state) == 1 and not self.measured and fused_pass_serves(z, self.k):
+            return self._fused(z, w, labels[0])
+        z, products, looked = self.look(z, w, labels)
+        if len(state) > len(labels):
+            state[-1][...] = self.distances(z, products)
+        return looked
+
+    def look(self, z: Array, w: Array, labels: Sequence[Array]) -> tuple[Array, Array, Looked]:
+        """Also the features as they were computed with, and ||c||² - 2 zᵀSc of each centre."""
+        xp, k = array_ops.namespace(self.right), self.k
+        z = array_ops.astype(z, self.dtype)
+        products = array_ops.matmul(z, self.right)
+        products += self.offset
+        gains, masses, told = [], [], []
+        for i, old in enumerate(labels):
+            new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
+            moved = xp.nonzero(new != old)[0]
+            gains.append(_gain(z, w, old, new, moved, k))
+            masses.append(array_ops.mass_by_label(new, w, k))
+            told.append(float(moved.shape[0]))
+            old[...] = new
+        inertia = float(xp.sum(w * self.distances(z, products))) if self.measured else 0.0
+        changes = array_ops.like(np.asarray([*told, inertia]), masses[0])
+        return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes)
+
+    def distances(self, z: Array, products: Array) -> Array:
+        """Squared distances to the nearest centres of the first run, of shape (rows,)."""
+        xp = array_ops.namespace(self.right)
+        nearest = xp.min(products[:, : self.k], axis=1)
+        return self.lengths(z) + array_ops.astype(nearest, xp.float64)
+
+    def _fused(self, z: Array, w: Array, labels: Array) -> Looked:
+        from gramian.backend.triton_programs import lloyd_pass
+
+        xp = array_ops.namespace(self.right)
+        gain, masses, moved = lloyd_pass(z, self.right, self.offset, w, labels)
+        moved = array_ops.astype(moved, xp.float64)
+        return gain, masses, xp.concat((moved, xp.zeros_like(moved)))
+
+
+def fused_pass_serves(z: Array, k: int) -> bool:
+    """Whether a program of a GPU makes the pass over a block at once."""
+    if not array_ops.runs_triton(z) or array_ops.float_dtype(z) != array_ops.namespace(z).float32:
+        return False
+    from gramian.backend import triton_programs  # imports torch and triton
+
+    return k <= triton_programs.MOST_CENTRES
+
+
+def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> Array:
+    """What the sums of the clusters gain by the rows that moved, of shape (k, columns)."""
+    if moved.shape[0] == 0:
+        return array_ops.like(np.zeros((k, z.shape[1])), z)
+    if moved.shape[0] < z.shape[0]:
+        z, w, old, new = (array_ops.take_rows(a, moved) for a in (z, w, old, new))
+    # In the first pass no row comes from anywhere.
+    return array_ops.sum_by_label(z, new, w, k, None if int(old[0]) < 0 else old)
+
+
+def walk(
+    factors: Factors,
+    weights: Array,
+    runs: Sequence[FeaturedRun],
+    state: Sequence[Array],
+    *,
+    measured: bool = False,
+    wrap: Callable[[Looks], Callable[..., Looked]] = lambda looks: looks,
+) -> tuple[Array, list[Array]]:
+    """A pass over all rows of the factors, to the ``next_centres`` of the runs.
+
+    ``wrap`` may put something around the look at a block. Returns what was told (see
+    ``Looked``) and the state afterwards. The runs' centres, sums and masses follow. The sums
+    follow from those before by the rows that changed alone, in late passes a few. They are exact:
+    added up in float64, whatever the features are in.
+    """
+    xp, dtype, k = factors.xp, factors.dtype, runs[0].next_centres.shape[0]
+    centres = xp.matrix_transpose(xp.concat([run.next_centres for run in runs], axis=0))
+    dual = factors.core_matmul(centres)
+    norms = xp.sum(centres * dual, axis=0)
+
+    def prepare(columns: slice) -> Callable[..., Looked]:
+        lengths = factors.norms_in(columns)
+        return wrap(Looks(dual[columns, :], norms, k, lengths, dtype, measured))
+
+    plain = len(state) == 1 and len(runs) == 1 and not measured
+    fused = plain and fused_pass_serves(factors.example(), k)
+    by_part, state = (factors.stored() if fused else factors).sum(
+        prepare,
+        weights,
+        state=state,
+        row_bytes=2 * k * len(runs) * array_ops.itemsize(dtype),
+        result_bytes=8 * k * len(runs) * factors.rank,
+        label="Lloyd",
+    )
+    gains, masses, told = zip(*by_part, strict=True)
+    gains, masses = xp.concat(gains, axis=1), sum(masses)
+    for i, run in enumerate(runs):
+        own = slice(i * k, (i + 1) * k)
+        run.centres, run.dual, run.norms = run.next_centres, dual[:, own], norms[own]
+        run.sums = gains[own, :] if run.sums is None else run.sums + gains[own, :]
+        run.masses = masses[own]
+    return sum(told), list(state)

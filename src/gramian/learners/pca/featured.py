@@ -1,0 +1,89 @@
+"""Principal components of factors K̃ = Z S Zᵀ: from moments of the features, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.learners.pca.components import (
+    Analysis,
+    ComponentsProblem,
+    inverse_roots,
+    keeps_vectors,
+)
+from gramian.learners.pca.moments import SIGN_ROWS, Components, Moments
+from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.matrices.factors import Factors
+
+
+class FromMoments(Strategy[ComponentsProblem]):
+    """The eigenvectors of the centred ZᵀZ, and those of K̃ by one more pass where they are kept."""
+
+    def serves(self, problem: ComponentsProblem) -> bool:
+        return not problem.is_exact
+
+    def memory(self, problem: ComponentsProblem) -> Sequence[Amounts]:
+        step = keeping(problem.factors, self._beside(problem))
+        return problem.with_pre_images(step)
+
+    def _beside(self, problem: ComponentsProblem) -> Amounts:
+        """What the fit takes beside features."""
+        factors = problem.factors
+        n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
+        k, size = problem.count(r), item * factors.inner_size()
+        return {
+            "components": 2 * 8 * n * k if keeps_vectors(n, k, factors.room()) else 0,
+            "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
+            "first rows": 8 * min(n, SIGN_ROWS) * r,
+            "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
+        }
+
+    def solve(self, problem: ComponentsProblem) -> Analysis:
+        factors = problem.factors.persist(room_beside(self._beside(problem)))
+        moments = Moments.over(factors, trace_of_kernel(problem))
+        found = components_of(moments, factors, problem)
+        vectors = eigenvectors(found, factors)
+        return Analysis(found, vectors, factors.dtype, moments)
+
+
+def trace_of_kernel(problem: ComponentsProblem) -> float | None:
+    """Σ k(x, x), where K̃ is to be held against it."""
+    approximation = problem.approximation
+    if approximation.unbiased or approximation.kernel_.is_matrix:
+        return None
+    diagonal = approximation.kernel_.diagonal(problem.rows)
+    xp = array_ops.namespace(diagonal)
+    return float(xp.sum(diagonal, dtype=xp.float64))
+
+
+def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem) -> Components:
+    """Components of all rows so far; the factors are any of the approximation in use."""
+    found = moments.components(factors.core, problem.count(factors.rank), factors.dtype)
+    if problem.n_components is None:
+        found = found.leading(int(np.count_nonzero(found.values)))
+    example, dtype = factors.example(), factors.xp.float64
+    projection, offset = (
+        array_ops.like(each, example, dtype) for each in (found.projection, found.offset)
+    )
+    return found._replace(projection=projection, offset=offset)
+
+
+def eigenvectors(found: Components, factors: Factors) -> Array | None:
+    """From a pass over the features; None where they are too large to keep."""
+    if not keeps_vectors(factors.shape[0], len(found.values), factors.room()):
+        return None
+    scores = scores_of(found.projection, found.offset, factors)
+    roots = inverse_roots(found.values)
+    scores *= roots if factors.spread else array_ops.like(roots, scores)
+    return array_ops.settled(scores)
+
+
+def scores_of(projection: Array, offset: Array, factors: Factors) -> Array:
+    """The components of rows, by their features; lazy where the rows are spread."""
+    scores = factors.features_matmul(projection)
+    scores -= array_ops.beside(offset, scores)
+    return scores

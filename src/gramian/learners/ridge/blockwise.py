@@ -1,0 +1,86 @@
+"""Kernel ridge on factors with a large core: an iteration on the sums, preconditioned by blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import linalg
+from gramian.backend.memory import Amounts
+from gramian.learners.ridge.factored import Sums, blocks_bytes, from_sums, mean_square
+from gramian.learners.ridge.falkon import streams
+from gramian.learners.ridge.systems import Solution, System, Watch, indefinite
+from gramian.learners.strategy import Strategy
+
+LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
+
+
+class Blockwise(Strategy[System]):
+    """θ by conjugate gradients, for a core too large to be decomposed.
+
+    With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
+    matrix without the links.
+    """
+
+    def serves(self, system: System) -> bool:
+        if system.is_exact or system.rule is not None or streams(system.factors):
+            return False
+        large = system.factors.core is not None and system.factors.rank > LARGE_CORE
+        return system.iterates or (system.solver == "auto" and large)
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        # Roots of the blocks, their inverses, and eigenvectors.
+        return from_sums(system, 4 * blocks_bytes(system.factors))
+
+    def solve(self, system: System) -> Solution:
+        factors = system.factors
+        blocks, right = factors.normal_equations(system.Y, system.weights)
+        core, alphas = factors.core, system.alphas
+        roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
+
+        def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
+            return linalg.times_blocks(matrices, V)
+
+        def times_core(V: np.ndarray) -> np.ndarray:
+            return V if core is None else core.matmul(V)
+
+        own = [
+            np.linalg.eigh(root @ root.T if core is None else root @ core.block(s) @ root.T)
+            for s, root in enumerate(roots)
+        ]
+        values = np.concatenate([np.maximum(each, 0.0) for each, _ in own])[:, None] + alphas
+        vectors = [each for _, each in own]
+
+        def theta(U: np.ndarray) -> np.ndarray:
+            return times_core(turned([r.T for r in roots], U))
+
+        def apply(U: np.ndarray) -> np.ndarray:
+            return turned(roots, theta(U)) + alphas * U
+
+        def precondition(U: np.ndarray) -> np.ndarray:
+            return turned(vectors, turned([v.T for v in vectors], U) / values)
+
+        watch = Watch(None)
+        if system.held_out is not None:
+            checked = Sums.over(factors, system.Y, system.held_out, precise=False)
+
+            def error(U: np.ndarray, length: np.ndarray) -> float:
+                now = theta(U)
+                return mean_square(checked, now, turned(checked.blocks, now))
+
+            watch = Watch(error)
+        try:
+            u, _, left = linalg.conjugate_gradients(
+                apply,
+                turned([i.T for i in inverses], right),
+                precondition,
+                tol=system.tol,
+                max_iter=system.max_iter,
+                watch=watch,
+            )
+        except linalg.NotPositiveDefiniteError:
+            indefinite("negative eigenvalues")
+        solution = watch.solution(u, left, system.tol)
+        return solution._replace(coefficients=system.local(theta(solution.coefficients)))

@@ -1,0 +1,153 @@
+"""Kernel ridge on the exact matrix: by a Cholesky factor, or by iteration without storing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import numpy as np
+
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
+from gramian.kernels.tiles import tile_columns
+from gramian.learners.ridge.systems import Solution, System, Watch
+from gramian.learners.strategy import Strategy
+from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
+
+
+class ExactDirect(Strategy[System]):
+    """Factorise K + alpha I, once for each different alpha."""
+
+    def serves(self, system: System) -> bool:
+        if not system.is_exact or system.rule is not None:
+            return False
+        if system.solver == "auto":
+            return not system.validates and system.gram.fits()
+        return system.solver == "direct"
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
+        in_float32 = 4 * n**2 if item == 4 else 0
+        return [{**beside_matrix(system), "kernel matrix": 8 * n**2 + in_float32}]
+
+    def solve(self, system: System) -> Solution:
+        gram, alphas = system.gram, system.alphas
+        K, B = weighted_matrix(system), system.weighted(system.Y)
+        xp = array_ops.namespace(K)
+        diagonal = array_ops.copy(xp.linalg.diagonal(K))
+        out = xp.zeros_like(B)
+        # OpenBLAS's threaded Cholesky crashes on larger matrices than this (its issue 2562).
+        with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
+            for alpha in np.unique(alphas):
+                where = np.flatnonzero(alphas == alpha)
+                A = array_ops.set_diagonal(K, diagonal + float(alpha))
+                part = array_ops.solve_symmetric(A, array_ops.take_columns(B, where))
+                for i, column in enumerate(where):
+                    out[:, int(column)] = part[:, i]
+        return Solution(system.weighted(out))
+
+
+class ExactIterative(Strategy[System]):
+    """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
+
+    def serves(self, system: System) -> bool:
+        return system.is_exact and system.rule is None and not ExactDirect().serves(system)
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        rows, n = system.gram.rows, system.gram.shape[0]
+        beside, rank = beside_matrix(system), preconditioner_rank(n)
+        factor = 8 * n * rank
+        weighted = factor  # a copy, where rows have weights
+        return [
+            {**beside, "preconditioner": factor_bytes(rows, rank, np.float64) + weighted},
+            {**beside, "preconditioner": factor, "iteration": 8 * 8 * n * system.n_targets},
+        ]
+
+    @one_blas_thread()
+    def solve(self, system: System) -> Solution:
+        gram = system.gram
+        xp, n = gram.rows.xp, gram.shape[0]
+        B = system.weighted(system.Y)
+        rank = preconditioner_rank(n)
+        F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
+        Q, eigenvalues = linalg.orthonormal_columns(system.weighted(F))
+        shift = array_ops.like(system.alphas, B)
+        # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
+        middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
+        held = _HeldOutRows(system)
+
+        def apply(V: Array) -> Array:
+            image = gram.matmul(system.weighted(V))
+            held.look_at(image)
+            return system.weighted(image) + shift * V
+
+        def precondition(V: Array) -> Array:
+            return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
+
+        watch = Watch(None if system.held_out is None else held.error)
+        try:
+            dual, _, left = linalg.conjugate_gradients(
+                apply, B, precondition, tol=system.tol, max_iter=system.max_iter, watch=watch
+            )
+        except linalg.NotPositiveDefiniteError as error:
+            raise ValueError(
+                f"K + alpha I is not positive definite: {gram.kernel!r} is indefinite on these "
+                "rows. Use a larger alpha, a positive semi-definite kernel such as RBF, or "
+                "solver='direct'."
+            ) from error
+        solution = watch.solution(dual, left, system.tol)
+        return solution._replace(coefficients=system.weighted(solution.coefficients))
+
+
+def beside_matrix(system: System) -> Amounts:
+    """What each solution on the exact matrix takes: targets, and blocks of kernel values."""
+    gram, t = system.gram, system.n_targets
+    n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
+    columns = min(n, tile_columns(gram.rows.example()))
+    return {
+        "targets": 4 * 8 * n * (t + 1),
+        "blocks": gram.rows.walk_bytes(item * (columns + 4 * t)),
+    }
+
+
+def weighted_matrix(system: System) -> Array:
+    """W^½ K W^½, stored, of shape (n, n)."""
+    gram, root = system.gram, system.root
+    K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
+    if root is not None:
+        K *= root
+        K *= gram.rows.xp.matrix_transpose(root)
+    return K
+
+
+def preconditioner_rank(n: int) -> int:
+    """The pivots of the preconditioner: its factor takes a quarter of the memory budget at most."""
+    room = config.memory_budget() // 4 // (8 * n)
+    return max(min(int(10 * n**0.5), 2000, room), 1)
+
+
+class _HeldOutRows:
+    """The error on rows held out, which have no weight: K times a direction gives its values there.
+
+    So predictions of them follow the iteration without further kernel values.
+    """
+
+    def __init__(self, system: System) -> None:
+        if system.held_out is None:
+            self._numbers = np.empty(0, dtype=int)
+            return
+        self._numbers = np.flatnonzero(array_ops.to_numpy(system.held_out))
+        self._left = array_ops.take_rows(system.Y, self._numbers)
+        weights = array_ops.take_rows(system.held_out, self._numbers)[:, None]
+        self._xp = array_ops.namespace(weights)
+        self._weights = weights / (float(self._xp.sum(weights)) * system.Y.shape[1])
+
+    def look_at(self, image: Array) -> None:
+        if len(self._numbers):
+            self._image = array_ops.take_rows(image, self._numbers)
+
+    def error(self, X: Array, length: Array) -> float:
+        self._left = self._left - length * self._image
+        return float(self._xp.sum(self._weights * self._left**2))

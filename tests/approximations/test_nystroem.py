@@ -478,7 +478,7 @@ class TestBadInput:
             (Nystroem(landmarks=np.full((5, 64), np.nan)), "landmarks contains NaN"),
             (Nystroem(landmarks=Probabilities([0.5, 0.4])), "one number for each of the 200 rows"),
             (Nystroem(landmarks=Probabilities(np.full(200, 0.004))), "sum to 1; they sum to 0.8"),
-            (Nystroem(landmarks="csi"), r"CSI chooses landmarks by the target: call fit\(X, y\)"),
+            (Nystroem(landmarks="csi"), r"CSI selects landmarks by the target: call fit\(X, y\)"),
             (Nystroem(Sigmoid(1.0, -2.0), 50), "needs a positive semi-definite kernel; Sigmoid"),
             (Nystroem(lambda x, y: -(x @ y.T), 50), "needs a positive semi-definite kernel"),
             (Nystroem("rfb"), "Did you mean 'rbf'"),

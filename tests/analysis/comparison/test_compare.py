@@ -241,7 +241,7 @@ def test_what_approximations_warn_of_becomes_a_note():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = compare(twice, sizes=[30], approximations="nystroem rpcholesky", kernel=RBF(1.0))
-    assert "the rows have no more that differ" in found.results[0].note
+    assert "the rows have no more distinct ones" in found.results[0].note
 
 
 def test_which_approximations_serve_which_kernel():

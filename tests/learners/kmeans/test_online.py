@@ -278,5 +278,5 @@ class TestSqueakOfAStream:
             SQUEAK().stream([], self.KERNEL, 5, rng)
         with pytest.raises(ValueError, match="m of SQUEAK must be a positive integer"):
             SQUEAK().stream([X], self.KERNEL, 0, rng)
-        with pytest.raises(ValueError, match="a precomputed matrix holds"):
+        with pytest.raises(ValueError, match="a precomputed matrix has only"):
             SQUEAK().stream([self.KERNEL(X)], "precomputed", 5, rng)

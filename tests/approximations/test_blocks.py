@@ -457,11 +457,11 @@ def test_bad_links(X):
 def test_tiny_blocks_are_merged_with_a_note(rng):
     X = np.concatenate((rng.standard_normal((300, 2)), [[30.0, 30.0], [30.1, 30.0]]))
     labels = np.r_[np.zeros(150), np.ones(150), 2, 3].astype(int)
-    with pytest.warns(gramian.ApproximationWarning, match=r"2 of 4 blocks had fewer than 5 rows"):
+    with pytest.warns(gramian.ApproximationWarning, match=r"fewer than 5 rows .*2 of 4"):
         bka = BKA(KERNEL, 20, partition=labels, random_state=0).fit(X)
     assert len(bka.block_sizes_) == 2
     same = np.repeat(rng.standard_normal((2, 2)), 50, axis=0)
-    with pytest.warns(gramian.ApproximationWarning, match=r"3 of 5 blocks had fewer than 5 rows"):
+    with pytest.warns(gramian.ApproximationWarning, match=r"fewer than 5 rows .*3 of 5"):
         MEKA(KERNEL, 10, n_blocks=5, random_state=0).fit(same)
 
 

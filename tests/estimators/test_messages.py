@@ -168,10 +168,10 @@ class TestCounts:
     @pytest.mark.parametrize(
         ("call", "said"),
         [
-            (lambda X: Nystroem(RBF(1.0), 5).fit(np.ones((9, 2))), "uses 1 landmark in place of 5"),
+            (lambda X: Nystroem(RBF(1.0), 5).fit(np.ones((9, 2))), "uses 1 landmark instead of 5"),
             (lambda X: KernelKMeans(2).fit(np.ones((9, 2))), "Only 1 distinct cluster could"),
-            (lambda X: BKA(RBF(1.0), 4, n_blocks=2).fit(np.ones((9, 2))), "leave 1 block"),
-            (lambda X: Nystroem(RBF(1.0), 1, rank=2).fit(X), "exceeds the 1 landmark that"),
+            (lambda X: BKA(RBF(1.0), 4, n_blocks=2).fit(np.ones((9, 2))), "leaves 1 block"),
+            (lambda X: Nystroem(RBF(1.0), 1, rank=2).fit(X), "exceeds the 1 landmark of"),
             (lambda X: KernelRidge([1.0]).fit(X, X), r"alpha has 1 number, but y has 2 targets:"),
             (lambda X: KernelRidge([1.0, 2.0]).fit(X, X[:, 0]), "but y has 1 target:"),
             (lambda X: gramian.Gram(Linear(), X, X[:1]).matmul(X), "K has 1 column, so V"),

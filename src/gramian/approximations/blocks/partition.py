@@ -190,8 +190,8 @@ def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
         return Partition(labels, centres)
     few = "no rows" if least == 1 else f"fewer than {least} rows"
     warnings.warn(
-        f"{count - len(kept)} of {count} blocks had {few} and were merged with the nearest others; "
-        f"{counted(len(kept), 'block')} remain.",
+        f"Blocks with {few} were merged with the nearest others ({count - len(kept)} of {count}). "
+        f"This leaves {counted(len(kept), 'block')}.",
         ApproximationWarning,
         stacklevel=7,
     )

@@ -36,9 +36,10 @@ from gramian.backend.threads import one_blas_thread, side_by_side
 from gramian.backend.wording import counted
 from gramian.kernels import tiles
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors, Map, in_parts
+from gramian.matrices.factors import Factors, in_parts
 from gramian.matrices.gram import Gram
-from gramian.rows import FeatureRows, Rows
+from gramian.matrices.normal_equations import normal_equations
+from gramian.rows import FeatureRows, Map, Rows
 from gramian.rows.files.rows import planned_rows
 from gramian.samplers import as_sampler
 
@@ -73,7 +74,7 @@ class _Blocks(Approximation):
             labels, centres = split(gram, self.partition, count, rng)
         self._warn_of_kernel(gram)
         self.labels_, self.centres_ = labels, centres
-        members = gram.rows.split(labels, int(centres.shape[0]))
+        members = gram.rows.place.split(gram.rows, labels, int(centres.shape[0]))
         self.block_sizes_ = sizes = np.array([part.shape[0] for part in members])
         self._check_count(len(sizes), total, n)
         self._remember(gram.rows, rng)
@@ -216,13 +217,13 @@ class _Blocks(Approximation):
             return self.labels_
         as_many = rows.shape[0] == self.labels_.shape[0]
         if as_many and self._checksum is not None and isclose(self._sum_of(rows), self._checksum):
-            return self.labels_ if rows.spread else np.asarray(array_ops.to_numpy(self.labels_))
+            return rows.place.column(self.labels_)
         return nearest(rows, self.centres_)
 
     def _sum_of(self, rows: Rows) -> float:
         """A number that tells the training rows, in their order, from others."""
         own = np.random.default_rng(self._checksum_seed)
-        weights = rows.align(1.0 + own.random(rows.shape[0]), rows.xp.float64)
+        weights = rows.place.align(1.0 + own.random(rows.shape[0]), rows.xp.float64)
         across = array_ops.like(1.0 + own.random(rows.shape[1]), rows.example(), rows.xp.float64)
 
         double = rows.xp.float64
@@ -469,7 +470,7 @@ class MEKA(_Blocks):
         with self._timed("psd", small=len(S) <= 1000):
             if self.psd is not None and not linalg.is_psd(S):
                 self._core = None
-                inner = self.factor_rows(gram.rows).normal_equations()[0]
+                inner = normal_equations(self.factor_rows(gram.rows))[0]
                 S, links = linalg.nearest_psd(S, inner, shift=self.psd == "shift"), None
         dtype = np.float32 if self._single else np.float64
         sizes = [basis.rank for basis in bases]

@@ -42,28 +42,33 @@ def is_foreign(x: Any) -> bool:
     return not on_host and array_api_compat.is_array_api_obj(x)
 
 
-def is_spread(x: Any) -> bool:
-    """Whether x is a lazy array in pieces, possibly on other machines (dask).
+def is_lazy(x: Any) -> bool:
+    """Whether x is an array in pieces, possibly on other machines, that is not computed yet.
 
-    Only arrays with one entry, or line, for each row of spread rows are. Their functions give lazy
-    arrays too; numbers made of them, and what ``to_numpy`` and ``take_rows`` give, are computed.
+    Only arrays with one entry, or line, for each of the rows on a cluster are. Their functions give
+    lazy arrays too; numbers made of them, and what ``to_numpy`` and ``take_rows`` give, are not.
     """
-    return array_api_compat.is_dask_array(x)
+    return hasattr(x, "persist") and is_foreign(x)
 
 
 def constant_of(x: Array) -> float | None:
-    """The number that all entries of a spread array are known to be, if there is one."""
+    """The number that all entries of a lazy array are known to be, if there is one."""
     return getattr(x, "constant", None)
 
 
 def settled(x: Array) -> Array:
     """x, computed where it lives if it is lazy, so that it is not computed again."""
-    return x.persist() if is_spread(x) else x
+    return x.persist() if is_lazy(x) else x
 
 
 def beside(x: Array, other: Array) -> Array:
-    """A small array of this process as it may be combined with another, which may be spread."""
-    return to_numpy(x) if is_spread(other) else x
+    """A small array of this process as it may be combined with another, which may be lazy."""
+    return to_numpy(x) if is_lazy(other) else like(x, other)
+
+
+def unique(x: Array) -> np.ndarray:
+    """The different entries of x, sorted, on the host."""
+    return np.unique(to_numpy(namespace(x).unique_values(x)) if is_lazy(x) else x)
 
 
 def namespace(x: Array) -> Namespace:
@@ -76,7 +81,7 @@ def to_numpy(x: Array) -> np.ndarray:
     x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
-    if not is_foreign(x) or is_spread(x):
+    if not is_foreign(x) or is_lazy(x):
         return np.asarray(x)
     host = np.from_dlpack(x)
     return host if host.flags.writeable else host.copy()  # as NumPy before 2.2 gives it
@@ -99,7 +104,7 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     if not is_foreign(reference):
         return np.asarray(to_numpy(x), dtype=dtype)
     xp = namespace(reference)
-    if not is_foreign(x) or is_spread(x):
+    if not is_foreign(x) or is_lazy(x):
         # torch would share memory with NumPy and warn of read-only arrays
         x = np.array(to_numpy(x)) if array_api_compat.is_torch_array(reference) else to_numpy(x)
     return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
@@ -151,7 +156,7 @@ def astype(x: Array, dtype: Any) -> Array:
         return x
     if not is_foreign(x):
         return x.astype(dtype, copy=False)
-    if is_spread(x):  # of NumPy's arrays, whatever they are computed in
+    if is_lazy(x):  # of NumPy's arrays, whatever they are computed in
         return x.astype(host_dtype(dtype))
     return namespace(x).astype(x, dtype)
 
@@ -282,7 +287,7 @@ def elementwise(name: str, x: Array, out: Array) -> Array:
     function = getattr(namespace(x), name)
     if writes_in_place(x):
         return function(x, out=out)
-    if is_spread(x):  # has no memory yet
+    if is_lazy(x):  # has no memory yet
         return function(x)
     out[...] = function(x)
     return out
@@ -328,7 +333,7 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
     if is_foreign(x):
         if writes_in_place(x):
             return namespace(x).clip(x, low, high, out=x)
-        if is_spread(x):
+        if is_lazy(x):
             return namespace(x).clip(x, low, high)
         x[...] = namespace(x).clip(x, low, high)
         return x
@@ -359,7 +364,7 @@ def take_rows(x: Array, indices: np.ndarray) -> Array:
         return x[indices]
     if constant_of(x) is not None:
         return np.full(len(indices), constant_of(x))
-    if is_spread(x):  # piece by piece only where the numbers are in order
+    if is_lazy(x):  # piece by piece only where the numbers are in order
         different, where = np.unique(indices, return_inverse=True)
         return to_numpy(x[different])[where]
     return namespace(x).take(x, like(indices, x), axis=0)
@@ -377,7 +382,7 @@ def take_columns(x: Array, indices: np.ndarray) -> Array:
 
 def look_up(table: np.ndarray, places: Array) -> Array:
     """table[places], of the library of the places where that knows such values."""
-    if is_spread(places):
+    if is_lazy(places):
         return places.map_blocks(table.__getitem__, dtype=table.dtype)
     found = table[to_numpy(places)]
     return like(found, places) if found.dtype.kind in "iuf" else found
@@ -445,7 +450,7 @@ def _torch_product(members: Array, x: Array) -> Array:
 
 def counts(labels: Array, k: int) -> np.ndarray:
     """How many entries each of k labels has, on the host."""
-    if not is_spread(labels):
+    if not is_lazy(labels):
         return np.bincount(to_numpy(labels), minlength=k)
     by_piece = labels.map_blocks(
         lambda piece: np.bincount(piece, minlength=k)[None, :],

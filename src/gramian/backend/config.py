@@ -65,7 +65,8 @@ def set_config(**settings: Any) -> None:
         Where fits compute: ``"cuda"``, or one of several as ``"cuda:1"``, through torch. Rows of
         NumPy, of SciPy and of files are then moved there block by block, or once where they fit,
         and results come back as NumPy's arrays. What was fitted there stays there, and so do
-        rows that it is given later. Tensors and dask collections are computed with where they are.
+        rows that it is given later. Tensors, and rows on a cluster, are computed with where they
+        are.
         None, or ``"cpu"``: so is all else.
     progress : bool
         Whether long loops show a progress bar on a terminal (needs ``rich``).

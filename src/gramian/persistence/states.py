@@ -28,7 +28,7 @@ from gramian.rows import ArrayRows, Rows
 # The classes of these modules make up models. Files of rows are not among them: a model that is
 # read must not name files to be opened.
 MODULES = (
-    "kernels", "samplers", "approximations", "learners", "matrices",
+    "kernels", "samplers", "approximations", "learners", "matrices", "rows.parts",
     "tables.preparation", "tables.model",
 )  # fmt: skip
 

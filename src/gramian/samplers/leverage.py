@@ -6,7 +6,7 @@ A ridge below what rounding resolves, relative to the trace of K, is taken as th
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -271,8 +271,8 @@ class SQUEAK(_LeverageSampler):
         return super().select_bytes(rows, m + (self.block_size or m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
-        merged = gram.rows.spread and not gram.kernel.is_matrix
-        rows, passing = (self._merged if merged else self._passed)(gram, m, rng)
+        found = None if gram.kernel.is_matrix else self._merged(gram, m, rng)
+        rows, passing = found or self._passed(gram, m, rng)
         return rows, passing.scores
 
     def _passed(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
@@ -286,12 +286,22 @@ class SQUEAK(_LeverageSampler):
             passing.join(_host(gram.block(block, rows)), self, m, gram.dtype)
         return rows, passing
 
-    def _merged(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
-        """The same, where each process passes over its own rows: their dictionaries are merged."""
-        seed = int(rng.integers(2**63))
+    def _merged(
+        self, gram: Gram, m: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, _Passing] | None:
+        """The same, where each process passes over its own rows: their dictionaries are merged.
+
+        None if one process has all rows.
+        """
+
+        def prepare() -> Callable[[Rows, int], _Part]:
+            return partial(_of_part, self, gram.kernel, m, int(rng.integers(2**63)))
+
+        parts = gram.rows.place.by_parts(gram.rows, prepare, serial=gram.kernel.serial)
+        if parts is None:
+            return None
         numbers, points, passing = np.arange(0), None, _Passing()
-        operation = partial(_of_part, self, gram.kernel, m, seed)
-        for part in gram.rows.by_parts(operation, serial=gram.kernel.serial):
+        for part in parts:
             kept = passing.survivors(m, rng)
             before = part.points[:0] if points is None else array_ops.take_rows(points, kept)
             points = array_ops.concat_rows([before, part.points])

@@ -33,8 +33,7 @@ class Pivoted:
     @classmethod
     def start(cls, gram: Gram, most: int, dtype: Any) -> Pivoted:
         """Nothing yet; memory for ``most`` pivots."""
-        wide = 0 if gram.rows.spread else most  # what is spread grows with the pivots
-        F = array_ops.empty((gram.shape[0], wide), gram.rows.example(), dtype)
+        F = gram.rows.place.empty_columns(most, dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
@@ -76,19 +75,12 @@ class Pivoted:
         )
         new = array_ops.settled(new)
         gram.evaluations += gram.shape[0] * len(rows)
-        self._append(new)
+        self.F = gram.rows.place.with_columns(self.F, used, new)
         self.pivots = np.append(self.pivots, rows)
         explained = array_ops.to_numpy(array_ops.row_norms(new)).astype(np.float64)
         self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
 
-    def _append(self, new: Array) -> None:
-        used = len(self.pivots)
-        if self.gram.rows.spread:
-            both = [self.factor, new] if used else [new]
-            self.F = array_ops.settled(array_ops.namespace(new).concat(both, axis=1))
-        else:
-            self.F[:, used : used + new.shape[1]] = new
 
 
 @one_blas_thread()

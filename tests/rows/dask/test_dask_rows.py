@@ -292,7 +292,7 @@ class TestKMeans:
             first = [approximation.factor_rows(rows).coordinates(np.arange(6))]
             looked.clear()
             (run,) = lloyd.on_factors(
-                factors, factors.constant(1.0), first, factors, max_iter=100, tol=0
+                factors, factors.parts.place.constant(1.0), first, factors, max_iter=100, tol=0
             )
             found.append((run, sum(looked)))
         (run, some), (spread_run, own) = found
@@ -480,8 +480,8 @@ class TestMemory:
     def test_the_budget_of_each_worker(self, client):
         rows = as_rows(spread(X))
         with gramian.config_context(memory_budget="50MB"):
-            assert rows.room() == 100_000_000
-        free = rows.room()  # of two workers of 1 GB, up to where dask writes to disk
+            assert rows.place.room() == 100_000_000
+        free = rows.place.room()  # of two workers of 1 GB, up to where dask writes to disk
         assert 0.2e9 < free < 1.2e9
 
 
@@ -492,7 +492,7 @@ def test_bytes_of_a_pass_do_not_grow_with_the_rows(client):
 
     def moved(chunks):
         rows = as_rows(spread(np.resize(X, (chunks * chunk, D)), chunk).persist())
-        factors, weights = approximation.factor_rows(rows).persist(), rows.constant(1.0)
+        factors, weights = approximation.factor_rows(rows).persist(), rows.place.constant(1.0)
         first = factors.coordinates(np.arange(k))
         doubt, run = lloyd.Doubt(factors), lloyd.Run(lloyd.no_labels(weights), means=first)
         lloyd.assign(factors, weights, [run], True, doubt)
@@ -552,7 +552,8 @@ class TestRows:
         assert_allclose(there.choose(numbers).collect(), data[numbers])
         assert_allclose(there.collect(), data)
         assert_allclose(there.persist().collect(), data)
-        for mine, theirs in zip(here.split(labels, 4), there.split(labels, 4), strict=True):
+        split = [each.place.split(each, labels, 4) for each in (here, there)]
+        for mine, theirs in zip(*split, strict=True):
             assert_allclose(theirs.collect(), mine.collect())
         state = np.zeros(n)
         expected, (same,) = here.sum(both, w, state=[state])
@@ -560,7 +561,7 @@ class TestRows:
         result, (written,) = there.sum(both, w, state=[np.zeros(n)])
         assert_allclose(result, expected)
         assert_allclose(written, w)
-        assert_allclose(there.constant(2.0), here.constant(2.0))
+        assert_allclose(there.place.constant(2.0), here.place.constant(2.0))
         with pytest.raises(IndexError):
             there.take([n])
 
@@ -574,14 +575,16 @@ class TestRows:
             return number, rows.shape, float(rows.collect()[0, 0])
 
         expected = [(start, (min(700, N - start), D)) for start in range(0, N, 700)]
-        parts = as_rows(spread(X, 700)).by_parts(described)
+        rows = as_rows(spread(X, 700))
+        parts = rows.place.by_parts(rows, lambda: described)
         assert parts == [(start, shape, X[start, 0]) for start, shape in expected]
         model = RandomFourier(KERNEL, 8, random_state=0).fit(X)
         (features,) = model.factor(spread(X, 700)).parts
-        assert [part[:2] for part in features.by_parts(described)] == [
+        assert [part[:2] for part in features.place.by_parts(features, lambda: described)] == [
             (start, (length, 8)) for start, (length, _) in expected
         ]
-        assert as_rows(X).by_parts(described) == [(0, (N, D), X[0, 0])]
+        here = as_rows(X)
+        assert here.place.by_parts(here, lambda: described) is None
 
     def test_many_chosen_rows_stay_where_they_are(self, monkeypatch, scheduler):
         monkeypatch.setattr("gramian.rows.dask.rows.GATHERED_BYTES", 0)
@@ -592,7 +595,7 @@ class TestRows:
         assert_allclose(chosen.sum(lambda x: x.sum(axis=0)), X[numbers].sum(axis=0))
 
     def test_wide_results_come_in_small_chunks(self, monkeypatch):
-        monkeypatch.setattr("gramian.rows.dask.rows.CHUNK_BYTES", 10_000)
+        monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 10_000)
         features = RandomFourier(KERNEL, 50, random_state=0).fit(X).transform(spread(X, N))
         assert max(features.chunks[0]) * 50 * 8 <= 10_000
         kmeans = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], random_state=0)
@@ -749,7 +752,7 @@ def test_a_worker_is_killed_in_the_middle(monkeypatch):
 
         def killing(factors, *arguments, **options):
             result = assign(factors, *arguments, **options)
-            if factors.spread and not killed:
+            if factors.parts.arrays() is None and not killed:
                 workers = client.run(os.getpid)
                 killed.append(next(iter(workers.values())))
                 os.kill(killed[0], signal.SIGKILL)
@@ -770,7 +773,7 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
     with dask.config.set(patience), new_cluster() as cluster, distributed.Client(cluster):
 
         def closing(factors, *arguments, **options):
-            if factors.spread:
+            if factors.parts.arrays() is None:
                 cluster.sync(cluster.scheduler.close)
             return assign(factors, *arguments, **options)
 
@@ -806,7 +809,7 @@ class TestCommand:
             for i, part in enumerate((rows[:500], rows[500:])):
                 getattr(part, f"to_{kind}")(f"rows/{i}.{kind}", index=False)
         data = "rows.npy" if kind == "npy" else "rows"
-        monkeypatch.setattr("gramian.rows.dask.rows.CHUNK_BYTES", 50_000)
+        monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 50_000)
         options = ["cluster", data, "--n-clusters", "4", "--approximation", "nystroem"]
         options += ["--scale", "standard", "--quiet", "-o"]
         assert main([*options, "here.csv"]) == 0

@@ -60,7 +60,7 @@ def on_batches(
             mass = float(array_ops.namespace(w).sum(w))
             if mass > 0:
                 batch = part(numbers).persist()
-                centres, counts, run = update(centres, counts, batch, batch.align(w))
+                centres, counts, run = update(centres, counts, batch, batch.parts.place.align(w))
                 now = run.inertia * total / mass
                 smoothed = now if not history else smoothed + SMOOTHING * (now - smoothed)
                 history.append(now)

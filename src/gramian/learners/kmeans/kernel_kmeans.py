@@ -189,7 +189,7 @@ class KernelKMeans(KernelCentres):
         if self.batch_size is None:
             return [self._keeping(plan.factors, beside, partly=True, half=self.half_precision)]
         batch = min(self.batch_size, plan.factors.shape[0])
-        return [{**beside, "batch": plan.factors.take_bytes(batch) + 4 * 8 * batch}]
+        return [{**beside, "batch": plan.factors.parts.take_bytes(batch) + 4 * 8 * batch}]
 
     def _beside(self, factors: Factors) -> Amounts:
         """What passes over factors take beside these."""
@@ -199,7 +199,7 @@ class KernelKMeans(KernelCentres):
         walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
         return {
             "labels, weights and margins": 56 * n,
-            "sampled rows": factors.take_bytes(size) + 8 * size * (3 * starts + 8),
+            "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),
             "centres": 8 * k * r * (3 * starts + 6),
             "blocks": max(walks, default=0),
         }
@@ -316,15 +316,15 @@ class KernelKMeans(KernelCentres):
     ) -> Run:
         stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
         if self.batch_size is None:
-            # Where other processes make the features, the sample comes here before they are busy.
-            early = self._sample(factors, weights, rng) if factors.spread else None
+            # A lazy sample comes here before the processes that make the features are busy.
+            early = self._sample(factors, weights, rng) if array_ops.is_lazy(weights) else None
             room = self._room(self._beside(factors))
             factors = factors.persist(room, partly=True, half=self.half_precision)
             sample = early or self._sample(factors, weights, rng)
             start = self._start(sample, factors, rows, rng)
-            centres, kept = start.centres, factors.kept()
+            centres, kept = start.centres, factors.parts.kept()
             if kept is not None and len(centres) == 1:  # passes over these cost far less
-                some, numbers = kept
+                some, numbers = Factors(kept[0], factors.core), kept[1]
                 own = array_ops.take_rows(weights, numbers)
                 centres = [best_of(on_factors(some, own, centres, start.sample, **stop)).means]
             return best_of(on_factors(factors, weights, centres, start.sample, **stop))
@@ -367,7 +367,7 @@ class KernelKMeans(KernelCentres):
         k, n = int(self.n_clusters), rows.shape[0]
         whole, own = drawn_rows.factors is None, drawn_rows.weights
         sample, size = drawn_rows.factors or factors, len(own)
-        nothing = array_ops.like(np.zeros(k), factors.example(), rows.xp.float64)
+        nothing = array_ops.like(np.zeros(k), factors.parts.example(), rows.xp.float64)
         if not isinstance(self.init, str):
             assert self.approximation_ is not None
             given = given_features(self.init, k, rows, self.approximation_)
@@ -379,7 +379,7 @@ class KernelKMeans(KernelCentres):
         first = [sample.coordinates(each) for each in seeds]
         if whole:
             return _Start(first, nothing, sample)
-        counts = array_ops.like(own, factors.example(), rows.xp.float64)
+        counts = array_ops.like(own, factors.parts.example(), rows.xp.float64)
         runs = on_factors(sample, counts, first, sample, max_iter=self.max_iter, tol=self.tol)
         best = best_of(runs)
         return _Start([best.means], best.masses, sample)

@@ -15,7 +15,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, norms_in
 from gramian.matrices.gram import Gram
 
 
@@ -229,21 +229,20 @@ class Doubt:
     """
 
     def __init__(self, factors: Factors) -> None:
-        self.spread = factors.spread
-        self.margins = array_ops.astype(factors.constant(0.0), np.float32)
-        self.way: np.ndarray | None = None  # what spread margins are still to shrink by
+        self.margins = array_ops.astype(factors.parts.place.constant(0.0), np.float32)
+        self.way: np.ndarray | None = None  # what lazy margins are still to shrink by
 
     @staticmethod
     def is_possible(factors: Factors) -> bool:
         """Whether distances obey the triangle inequality, and rows can be picked out."""
-        return factors.core is None and not array_ops.is_foreign(factors.example())
+        return factors.core is None and not array_ops.is_foreign(factors.parts.example())
 
     def rows(self) -> np.ndarray | None:
         """The places of the rows in doubt; None where these are too many to be picked out.
 
         Where other processes hold the rows, each picks out its own.
         """
-        return None if self.spread else doubtful(self.margins)
+        return None if array_ops.is_lazy(self.margins) else doubtful(self.margins)
 
     def move(self, run: Run) -> None:
         """The centres go on to the means: margins shrink by the way of the own and of any other."""
@@ -252,7 +251,7 @@ class Doubt:
         other = np.full(len(way), way[farthest])
         other[farthest] = way[second]
         way = (way + other).astype(np.float32)
-        if self.spread:
+        if array_ops.is_lazy(self.margins):
             self.way = way
         else:
             self.margins -= way[run.labels]
@@ -315,7 +314,8 @@ def assign(
             doubt.margins, doubt.way = state[-1], None
     else:
         some = [labels[0][rows], doubt.margins[rows]]
-        told, some = _pass(factors.some(rows), weights[rows], runs, some, **how)
+        chosen = Factors(factors.parts.choose(rows), factors.core)
+        told, some = _pass(chosen, weights[rows], runs, some, **how)
         labels[0][rows], doubt.margins[rows] = some
         runs[0].masses = array_ops.mass_by_label(labels[0], weights, k)
     changed = [int(told[i]) for i in range(len(runs))]
@@ -348,7 +348,7 @@ def _pass(
     way = None if doubt is None else doubt.way
 
     def prepare(columns: slice) -> Callable[..., tuple[Array, ...]]:
-        mine, own = array_ops.contiguous(right[columns, :]), factors.norms_in(columns)
+        mine, own = array_ops.contiguous(right[columns, :]), norms_in(factors, columns)
 
         def block(z: Array, w: Array, *state: Array) -> tuple[Array, ...]:
             if single and _fused_pass_serves(z, k):
@@ -394,14 +394,15 @@ def _pass(
 
         return block if way is None else sparing
 
-    fused = single and _fused_pass_serves(factors.example(), k)
-    by_part, state = (factors.stored() if fused else factors).sum(
+    fused = single and _fused_pass_serves(factors.parts.example(), k)
+    by_part, state = factors.sum(
         prepare,
         weights,
         state=state,
         row_bytes=2 * k * count * array_ops.itemsize(dtype),
         result_bytes=8 * k * count * factors.rank,
         label="Lloyd",
+        stored=fused,
     )
     sums, masses, told = zip(*by_part, strict=True)
     sums, masses = xp.concat(sums, axis=1), sum(masses)

@@ -28,7 +28,7 @@ from gramian.learners.pca.moments import ROUNDED, SIGN_ROWS, Components, Moments
 from gramian.learners.pca.pre_images import OneRow, PreImages, pre_images_memory
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
+from gramian.rows import ArrayRows, FeatureRows, Rows
 
 __all__ = ["KernelPCA"]
 
@@ -177,7 +177,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self._single = array_ops.itemsize(rows.dtype) == 4
         self._pre_images = self._learn_inverse(matrix, rows) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = given.settled(self._eigenvectors)
+            self._eigenvectors = given.place.hand_back_kept(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
@@ -216,7 +216,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         """Components of all rows so far; the factors are any of the approximation in use."""
         count = self._count(factors.rank)
         found = self._moments.components(factors.core, count, factors.dtype)
-        example, dtype = factors.example(), factors.xp.float64
+        example, dtype = factors.parts.example(), factors.xp.float64
         moved = (array_ops.like(each, example, dtype) for each in (found.projection, found.offset))
         projection, offset = moved
         self._keep(found._replace(projection=projection, offset=offset), self._moments.n)
@@ -226,11 +226,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _vectors_of(self, factors: Factors) -> Array | None:
         """Eigenvectors, from a pass over the features; None where they are too large to keep."""
         n, k = factors.shape[0], self._n_features_out
-        if not self._keeps_vectors(n, k, factors.room()):
+        if not self._keeps_vectors(n, k, factors.parts.place.room()):
             return None
         scores = self._scores_of(factors)
         roots = _inverse_roots(array_ops.to_numpy(self.eigenvalues_))
-        scores *= roots if factors.spread else array_ops.like(roots, scores)
+        scores *= array_ops.beside(roots, scores)
         return array_ops.settled(scores)
 
     def _scores_of(self, factors: Factors) -> Array:
@@ -252,7 +252,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         steps = super()._steps(rows, **about)
         if self.fit_inverse_transform:
             n, k = rows.shape[0], self._count(rows.shape[0])
-            keeps = self._keeps_vectors(n, k, rows.room())
+            keeps = self._keeps_vectors(n, k, rows.place.room())
             kept = {"components": 2 * 8 * n * k if keeps else 0}
             steps.append({**kept, **pre_images_memory(rows, k)})
         return steps
@@ -276,9 +276,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         """What the fit takes beside features."""
         n, r = factors.shape[0], factors.rank
         k, item = self._count(r), array_ops.itemsize(factors.dtype)
-        size = item * factors.inner_size()
+        size = item * factors.parts.widest**2
+        keeps = self._keeps_vectors(n, k, factors.parts.place.room())
         return {
-            "components": 2 * 8 * n * k if self._keeps_vectors(n, k, factors.room()) else 0,
+            "components": 2 * 8 * n * k if keeps else 0,
             "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
             "first rows": 8 * min(n, SIGN_ROWS) * r,
             "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
@@ -352,7 +353,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         new = self._new_rows(X, self._projection)
         scores = new.product
         scores -= array_ops.beside(self._offset, scores)
-        return new.rows.answer(array_ops.astype(scores, new.dtype))
+        return new.rows.place.hand_back(array_ops.astype(scores, new.dtype))
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, then the components of the training rows."""
@@ -421,17 +422,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             got = "objects" if rows.are_objects else "a precomputed matrix"
             raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
         roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
-        if self._eigenvectors is None and rows.spread:
-            assert isinstance(matrix, Factors)
-            kept = as_rows(self._scores_of(matrix))  # lazy
-            scores = FeatureRows(kept, lambda s, out=None: s, k, dtype)
+        later = None
+        if self._eigenvectors is None:
+            later = rows.place.later(self._scores_of, matrix)
+        if later is not None:
+            scores = FeatureRows(later, lambda s, out=None: s, k, dtype)
         elif self._eigenvectors is None:
             assert self.approximation_ is not None
             work = 2 * 8 * self.approximation_.n_components_
             serial = self.kernel_.serial
             scores = FeatureRows(rows, self._scores, k, dtype, work_bytes=work, serial=serial)
         else:
-            kept = rows.keep(self._eigenvectors)
+            kept = rows.place.keep(self._eigenvectors)
             scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
         if not array_ops.to_numpy(self.eigenvalues_).any():
             return OneRow.learn(rows)

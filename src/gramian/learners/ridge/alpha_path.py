@@ -18,7 +18,7 @@ from gramian.backend.array_ops import Array
 from gramian.learners.ridge.factored import Decomposition, Sums, indefinite
 from gramian.learners.ridge.systems import System, weighted_matrix
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, unprojected
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
@@ -107,7 +107,7 @@ def factored_path(
         errors = gcv_errors(spectrum, sums, alphas)
     else:
         assert system is not None
-        rows, P = system.matrix.unprojected()
+        rows, P = unprojected(system.matrix)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
         B = system.weighted(system.Y)
@@ -148,8 +148,8 @@ def loo_errors(
     dtype = xp.float64 if precise else rows.dtype
     least = array_ops.eps(dtype)
     fitted = inverse[:, :, None] * spectrum.right[:, None, :]
-    onto_values = array_ops.like(fitted.reshape(len(fitted), -1), rows.example(), dtype)
-    onto_leverage = array_ops.like(inverse, rows.example(), dtype)
+    onto_values = array_ops.like(fitted.reshape(len(fitted), -1), rows.parts.example(), dtype)
+    onto_leverage = array_ops.like(inverse, rows.parts.example(), dtype)
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
 

@@ -24,7 +24,7 @@ from gramian.learners.ridge.alpha_path import AlphaPath, Chosen, Rule, exact_pat
 from gramian.learners.ridge.factored import Sums
 from gramian.learners.ridge.falkon import iteration_pays, streamed_iteration, streams
 from gramian.learners.ridge.systems import Solution, System
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, projected
 from gramian.matrices.gram import Gram
 
 MOST_ITERATIONS = 150  # over factors, where these were not asked for: a direct solution follows
@@ -73,7 +73,7 @@ class RidgeLearner(KernelLearner):
         steps = [{**memory.targets(factors, n_targets), **step} for step in steps]
         beside = memory.beside_iteration(factors, n_targets)
         if self._may_iterate(factors, n_targets, self._room(beside)):
-            C = factors.values() or factors
+            C = projected(factors) or factors
             steps.append(self._keeping(C, beside, partly=True, name="kernel values"))
         return steps
 
@@ -175,7 +175,7 @@ class RidgeLearner(KernelLearner):
         held = np.zeros(len(weights), dtype=bool)
         held[rng.choice(usable, count, replace=False)] = True
         parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
-        learned, checked = (rows.align(part, rows.xp.float64) for part in parts)
+        learned, checked = (rows.place.align(part, rows.xp.float64) for part in parts)
         return learned, checked
 
     def _solve_exact(self, system: System) -> Solution:
@@ -318,4 +318,4 @@ class RidgeLearner(KernelLearner):
         """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
         new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
-        return new.rows.answer(array_ops.astype(new.product, new.dtype))
+        return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

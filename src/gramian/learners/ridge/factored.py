@@ -13,7 +13,8 @@ from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.learners.ridge.systems import Solution, System, Watch
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, unprojected
+from gramian.matrices.normal_equations import normal_equations
 
 
 class Sums(NamedTuple):
@@ -27,7 +28,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def over(cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool) -> Sums:
-        blocks, right = factors.normal_equations(Y, weights, precise=precise)
+        blocks, right = normal_equations(factors, Y, weights, precise=precise)
         return cls.without_features(Y, weights)._replace(blocks=blocks, right=right)
 
     @classmethod
@@ -60,7 +61,7 @@ def rounds_too_much(system: System, alpha: float | None, *, seen: int = 0) -> bo
     Without alpha, that of the default path is meant, which is relative to the largest eigenvalue.
     """
     factors: Factors = system.matrix
-    C, P = factors.unprojected()
+    C, P = unprojected(factors)
     if P is None or array_ops.itemsize(factors.dtype) == 8:
         return False
     n = factors.shape[0]
@@ -131,7 +132,7 @@ def factored_iteration(system: System) -> Solution:
     matrix without the links.
     """
     factors: Factors = system.matrix
-    blocks, right = factors.normal_equations(system.Y, system.weights)
+    blocks, right = normal_equations(factors, system.Y, system.weights)
     core, alphas = factors.core, system.alphas
     roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
 

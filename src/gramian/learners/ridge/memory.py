@@ -9,7 +9,7 @@ from gramian.backend.memory import Amounts
 from gramian.kernels.tiles import tile_columns
 from gramian.learners.ridge.alpha_path import STEPS
 from gramian.learners.ridge.systems import preconditioner_rank
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, projected
 from gramian.matrices.gram import Gram
 from gramian.samplers.pivoted import factor_bytes
 
@@ -44,7 +44,7 @@ def direct_steps(factors: Factors, n_alphas: int) -> list[Amounts]:
     """Sums over the rows, and a solution from them: by blocks where these are not linked."""
     if factors.core is None:
         copies = min(n_alphas, 8) + 1  # Cholesky factors, or eigenvectors
-        return _from_sums(factors, copies * 8 * factors.inner_size())
+        return _from_sums(factors, copies * 8 * factors.parts.widest**2)
     return _from_sums(factors, 6 * 8 * factors.rank**2)
 
 
@@ -55,7 +55,7 @@ def blockwise_steps(factors: Factors) -> list[Amounts]:
 
 def path_steps(factors: Factors, n_targets: int) -> list[Amounts]:
     """Sums over the rows, their decomposition, and a pass for the errors along a path."""
-    r, C = factors.rank, factors.values() or factors
+    r, C = factors.rank, projected(factors) or factors
     turned = 2 * 8 * C.rank * r  # from kernel values to directions
     spare = 8 * (2 * r + 3 * STEPS * (n_targets + 1))
     blocks = max((Z.walk_bytes(spare) for Z in C.parts), default=0)
@@ -69,7 +69,7 @@ def path_steps(factors: Factors, n_targets: int) -> list[Amounts]:
 def beside_iteration(factors: Factors, n_targets: int) -> Amounts:
     """What passes over the rows of C take, where Z = C P, beside what is kept of C."""
     n, r = factors.shape[0], factors.rank
-    C = factors.values() or factors
+    C = projected(factors) or factors
     m = C.rank
     sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
     passes = C.parts[0].walk_bytes(8 * m, 8 * m * n_targets)
@@ -84,8 +84,8 @@ def beside_iteration(factors: Factors, n_targets: int) -> Amounts:
 
 def _from_sums(factors: Factors, decomposition: int) -> list[Amounts]:
     """ZᵀWZ in one pass, in float64 where float32 might round too much, and what follows."""
-    size, walked, P = 8 * factors.inner_size(), factors.values(), 0
-    spare = 0
+    size, spare, P = 8 * factors.parts.widest**2, 0, 0
+    walked = projected(factors)
     if walked is not None:
         spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
     passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)

@@ -35,7 +35,7 @@ class System(NamedTuple):
 
     def local(self, coefficients: Any) -> Array:
         """Coefficients, of the library and device of the matrix, in float64."""
-        example = self.matrix.example()
+        example = self.matrix.parts.example()
         return array_ops.like(coefficients, example, array_ops.namespace(example).float64)
 
     @property

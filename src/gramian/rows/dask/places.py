@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -21,22 +20,18 @@ from gramian.rows.dask.graphs import (
     Short,
     Task,
     chunks_of,
-    clear_errors,
     computed,
     constant,
-    current_client,
     joined,
     one_of,
     persisted,
     tree,
 )
+from gramian.rows.dask.workers import Sender, free_bytes, holders
 
 with optional.needed("dask", "Working on dask collections"):
     import dask.array as da
-    from dask.base import DaskMethodsMixin
-    from dask.delayed import Delayed, delayed
-
-    from gramian.rows.dask.calls import Call, Large, packed
+    from dask.delayed import Delayed
 
 if TYPE_CHECKING:
     from gramian.rows.dask.rows import DaskRows
@@ -58,27 +53,26 @@ class Cluster(Place):
         Where workers compute.
     checked : bool
         Whether all numbers are known to be finite.
-    sent : dict
-        What the workers have already, by client and content.
+    sender : Sender
+        What sends functions to the workers, and knows what they have.
     name : str
         What messages call the data.
     """
 
     def __init__(
-        self, data: Any, device: str | None, checked: bool, sent: dict[Any, Any], name: str
+        self, data: Any, device: str | None, checked: bool, sender: Sender, name: str
     ) -> None:
         self.data = data
         self.device = device
         self.checked = checked
         self.name = name
-        self._sent = sent
+        self._sender = sender
         self._known_workers: list[str] | None = None
         super().__init__(int(data.shape[0]), self._reference())
 
     def _reference(self) -> Array:
         """An array of this process, of the library that workers compute with."""
-        single = array_ops.float_dtype(np.empty(0, self.data.dtype))
-        example = np.empty(0, single)
+        example = np.empty(0, array_ops.float_dtype(np.empty(0, self.data.dtype)))
         if self.device is None:
             return example
         with optional.needed("torch", f"device={self.device!r}"):
@@ -96,7 +90,7 @@ class Cluster(Place):
         """Return other rows on the same workers."""
         from gramian.rows.dask.rows import DaskRows
 
-        return DaskRows._at(Cluster(data, self.device, checked, self._sent, self.name))
+        return DaskRows._at(Cluster(data, self.device, checked, self._sender, self.name))
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -122,9 +116,9 @@ class Cluster(Place):
         host = array_ops.host_dtype(walk.dtype)
         assert host is not None
         place = self._finer((1 if walk.width is None else walk.width) * host.itemsize)
-        (call, arrays), reading = place._send(operation), place.reading
+        call, arrays = place._sender.send(operation)
         slots, together = place._parts(aligned)
-        options = call, arrays, reading, walk.serial, slots
+        options = call, arrays, place.reading, walk.serial, slots
         tasks = [
             Task(chunks.map_chunk, *options, first, chunk, *parts)
             for (chunk, first), parts in zip(place.pieces, together, strict=True)
@@ -157,9 +151,9 @@ class Cluster(Place):
         walk: Walk,
     ) -> Any:
         state = None if state is None else [self.align(array) for array in state]
-        (call, arrays), reading, count = self._send(operation), self.reading, len(state or ())
+        (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))
-        options = call, arrays, reading, walk.serial, slots
+        options = call, arrays, self.reading, walk.serial, slots
         tasks = [
             Task(chunks.sum_chunk, *options, first, count, chunk, *parts)
             for (chunk, first), parts in zip(self.pieces, together, strict=True)
@@ -217,14 +211,7 @@ class Cluster(Place):
     # Memory.
 
     def room(self) -> int:
-        client = current_client()
-        if client is None:
-            return config.memory_budget()
-        own = config.asked_budget()  # that of each process
-        with clear_errors():
-            free = client.run_on_scheduler(chunks.free_memory)
-        most = [config.memory_budget() if size is None else size for size in free]
-        return sum(most if own is None else (min(own, size) for size in most))
+        return free_bytes()
 
     def check_room(self, size: int, what: str, advice: str) -> None:
         """A lazy result needs no room in this process."""
@@ -339,7 +326,7 @@ class Cluster(Place):
         def of_part(part: Rows, first: int) -> Any:
             return operation(make(part), first)
 
-        (call, arrays), reading = self._send(of_part), self.reading
+        (call, arrays), reading = self._sender.send(of_part), self.reading
         return computed(
             [
                 Task(chunks.part_chunk, call, arrays, reading, serial, first, chunk).made()
@@ -389,37 +376,12 @@ class Cluster(Place):
 
     def _workers(self) -> list[str]:
         """The worker that holds each chunk, as far as one does: what it adds up need not travel."""
-        client = current_client()
-        if client is None or self._known_workers is not None:
-            return self._known_workers or [""] * len(self.lengths)
-        keys = [chunk.key for chunk, _ in self.pieces]
-        with clear_errors():
-            held = {future.key: future for future in client.futures_of(self.data)}
-            if not all(key in held for key in keys):  # computed whenever it is walked
-                return [""] * len(keys)
-            found = client.who_has(list(held.values()))
-        workers = [min(found.get(key) or [""]) for key in keys]
+        if self._known_workers is not None:
+            return self._known_workers
+        workers = holders(self.data, [chunk.key for chunk, _ in self.pieces])
         if all(workers):
             self._known_workers = workers
         return workers
-
-    def _send(self, function: Callable[..., Any]) -> tuple[Delayed, list[Any]]:
-        """The function where tasks find it, and the large arrays in it."""
-        client = current_client()
-        if client is None:
-            return delayed(Call(function), name=f"call-{uuid.uuid4().hex}", traverse=False), []
-        from gramian.rows.dask.rows import DaskRows
-
-        data, apart = packed(function, never=(DaskRows, Place, DaskMethodsMixin))
-        futures = [self._broadcast(client, large) for large in apart]
-        return Task(Call, None, data).made(), futures
-
-    def _broadcast(self, client: Any, large: Large) -> Any:
-        key = client.id, large.content
-        if key not in self._sent:
-            with clear_errors():
-                self._sent[key] = client.scatter(large.array, broadcast=True, hash=False)
-        return self._sent[key]
 
 
 def _is_counting(where: np.ndarray, n: int) -> bool:

@@ -32,6 +32,7 @@ with optional.needed("dask", "Working on dask collections"):
     from gramian.rows.dask.collections import as_matrix, names_of
     from gramian.rows.dask.graphs import Task, joined
     from gramian.rows.dask.places import Cluster
+    from gramian.rows.dask.workers import Sender
 
 __all__ = ["DaskRows"]
 
@@ -74,7 +75,7 @@ class DaskRows(Rows):
     def __init__(self, data: Any, *, device: str | None = None, name: str = "X") -> None:
         array = as_matrix(data, name)
         checked = array.dtype.kind != "f" or sklearn.get_config()["assume_finite"]
-        self._set(Cluster(array, device, checked, {}, name))
+        self._set(Cluster(array, device, checked, Sender(), name))
         self.names = names_of(data)
 
     def _set(self, place: Cluster) -> None:

@@ -24,7 +24,7 @@ from gramian.learners.kmeans import lloyd
 from gramian.matrices.factors import Factors
 from gramian.rows import Rows
 from gramian.rows.dask.calls import packed
-from gramian.rows.dask.rows import CHUNK_BYTES
+from gramian.rows.dask.places import CHUNK_BYTES
 
 D, M, K = 16, 256, 10  # columns, landmarks, clusters
 ROWS, CHUNK = 1_000_000, 125_000
@@ -97,7 +97,7 @@ class Lloyd:
     def __init__(self, rows: Rows) -> None:
         approximation = landmarks().fit_rows(rows, np.random.default_rng(0))
         self.factors: Factors = approximation.factor_rows(rows).persist()
-        self.weights = rows.constant(1.0)
+        self.weights = rows.place.constant(1.0)
         self.first = self.factors.coordinates(np.arange(K))
         self.begin()
 

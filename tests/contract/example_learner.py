@@ -22,7 +22,7 @@ class ExactMean(Strategy):
         return [{"kernel matrix": kept, "scores": 4 * 8 * problem.rows.shape[0]}]
 
     def solve(self, problem):
-        mean = problem.rows.constant(1.0 / problem.rows.shape[0])[:, None]
+        mean = problem.rows.place.constant(1.0 / problem.rows.shape[0])[:, None]
         return mean, problem.gram.matmul(mean)
 
 
@@ -36,7 +36,7 @@ class MeanFeatures(Strategy):
         return [{"scores": 4 * 8 * problem.rows.shape[0]}]
 
     def solve(self, problem):
-        factors, mean = problem.factors, problem.rows.constant(1.0 / problem.rows.shape[0])
+        factors, mean = problem.factors, problem.rows.place.constant(1.0 / problem.rows.shape[0])
         mean = factors.core_matmul(factors.rmatmul(mean[:, None]))
         return mean, factors.features_matmul(mean)
 
@@ -61,7 +61,7 @@ class NoveltyDetector(OutlierMixin, KernelLearner):
     def score_samples(self, X):
         check_is_fitted(self)
         new = self._new_rows(X, self.mean_)
-        return new.rows.answer(array_ops.astype(new.product[:, 0], new.dtype))
+        return new.rows.place.hand_back(array_ops.astype(new.product[:, 0], new.dtype))
 
     def decision_function(self, X):
         return self.score_samples(X) - self.offset_

@@ -10,6 +10,8 @@ import gramian
 from gramian import BKA, RBF, ArrayRows, Factors, KernelKMeans, KernelRidge, Nystroem
 from gramian.approximations.projected import ProjectedKernel
 from gramian.learners.kmeans import lloyd, margins
+from gramian.matrices.factors import keepable
+from gramian.matrices.normal_equations import inner
 from gramian.rows import JoinedRows
 from gramian.rows.features import spread
 
@@ -62,23 +64,23 @@ class TestFactors:
         assert_allclose(factors.matmul(V), whole.matmul(V), rtol=1e-9, atol=1e-9)
         assert_allclose(factors.diagonal(), whole.diagonal(), rtol=1e-12)
         assert_allclose(factors.columns([3, 17, 4001]), whole.columns([3, 17, 4001]), atol=1e-12)
-        assert_allclose(factors.inner(), whole.inner(), rtol=1e-9, atol=1e-9)
-        some, numbers = factors.kept()
+        assert_allclose(inner(factors), inner(whole), rtol=1e-9, atol=1e-9)
+        some, numbers = factors.parts.kept()
         assert 0.3 * len(X) < len(numbers) <= 0.42 * len(X)
-        assert_allclose(some.diagonal(), whole.diagonal()[numbers], rtol=1e-12)
+        assert_allclose(Factors(some).diagonal(), whole.diagonal()[numbers], rtol=1e-12)
         places = np.flatnonzero(rng.random(len(X)) < 0.1)
         chosen = factors.arrange(whole.diagonal())[places]
-        assert_allclose(factors.some(places).diagonal(), chosen, rtol=1e-12)
+        assert_allclose(Factors(factors.parts.choose(places)).diagonal(), chosen, rtol=1e-12)
 
     def test_nothing_all_or_some(self, X):
         whole = Nystroem(KERNEL, 40, random_state=0).fit(X).factor(X)
-        assert whole.keepable(whole.nbytes) == whole.keepable(whole.nbytes, partly=True) == len(X)
-        assert whole.keepable(whole.nbytes - 1) == 0
-        assert whole.keepable(1000, partly=True) == 0  # not worth it
-        assert 0 < whole.keepable(whole.nbytes // 2, partly=True) < len(X) / 2
+        assert keepable(whole, whole.nbytes) == keepable(whole, whole.nbytes, partly=True) == len(X)
+        assert keepable(whole, whole.nbytes - 1) == 0
+        assert keepable(whole, 1000, partly=True) == 0  # not worth it
+        assert 0 < keepable(whole, whole.nbytes // 2, partly=True) < len(X) / 2
         kept = whole.persist(whole.nbytes)
         assert isinstance(kept.parts[0], ArrayRows)
-        assert kept.kept() is None
+        assert kept.parts.kept() is None
         assert whole.persist(whole.nbytes - 1) is whole
 
 

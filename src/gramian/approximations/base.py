@@ -21,7 +21,7 @@ from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, all_or_nothing, generator
 from gramian.kernels import Kernel, KernelWarning, as_kernel
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, features
 from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Rows
 from gramian.rows.device import DeviceRows
@@ -207,12 +207,13 @@ class Approximation(
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
-        factors.check_room(
+        factors.parts.place.check_room(
             n * r * array_ops.itemsize(factors.dtype),
             f"{counted(r, 'feature')} of {counted(n, 'row')}",
             "Use factor(X), which computes them when they are needed, or pass fewer rows",
         )
-        return rows.answer(factors.features(rows.answer_memory((n, r), factors.dtype)))
+        into = rows.place.memory_to_hand_back((n, r), factors.dtype)
+        return rows.place.hand_back(features(factors, into))
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit, then the features of the training rows."""
@@ -246,13 +247,13 @@ class Approximation(
         rows = self._new_rows(X)
         left = self.factor_rows(rows)
         right = None if Y is None else self.factor(Y)
-        return rows.answer(array_ops.astype(left.dense(right), left.dtype))
+        return rows.place.hand_back(array_ops.astype(left.dense(right), left.dtype))
 
     def diag(self, X: Any) -> Array:
         """K̃(x, x) for each row of X."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
-        return rows.answer(array_ops.astype(factors.diagonal(), factors.dtype))
+        return rows.place.hand_back(array_ops.astype(factors.diagonal(), factors.dtype))
 
     def _new_rows(self, X: Any) -> Rows:
         check_is_fitted(self, "n_components_")

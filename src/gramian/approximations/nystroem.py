@@ -28,6 +28,7 @@ from gramian.backend.wording import counted
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
+from gramian.matrices.normal_equations import inner
 from gramian.rows import FeatureRows, Rows
 from gramian.samplers import Landmarks, Sampler, as_sampler
 
@@ -231,8 +232,8 @@ class Nystroem(ProjectedApproximation):
         self.landmarks_ = landmarks
         self._prepare(gram, scale[:, None] * P)
         if self.rank is not None and self.truncation == "embedding":
-            inner = array_ops.to_numpy(self._factors(gram).inner())
-            vectors = np.linalg.eigh(inner)[1][:, ::-1][:, : self.rank]
+            products = inner(self._factors(gram))
+            vectors = np.linalg.eigh(products)[1][:, ::-1][:, : self.rank]
             self._prepare(gram, scale[:, None] * (P @ array_ops.like(vectors.copy(), P)))
 
     def _prepare(self, gram: Gram, projection: Array) -> None:
@@ -302,7 +303,7 @@ class Nystroem(ProjectedApproximation):
         """Return the number of landmarks that the memory budget allows, at least m."""
         n = rows.shape[0]
         square = isqrt(config.memory_budget() // 2 // (CORE_COPIES * 8))
-        return max(m, min(n, rows.room() // 2 // (n * 8), square))
+        return max(m, min(n, rows.place.room() // 2 // (n * 8), square))
 
     def _trace_error(self, gram: Gram) -> float:
         diagonal = self._factors(gram).diagonal()

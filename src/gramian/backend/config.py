@@ -66,8 +66,8 @@ def set_config(**settings: Any) -> None:
         Device that computes on host rows: ``"cuda"``, or ``"cuda:1"`` to choose one of several
         GPUs, through torch. NumPy arrays, SciPy matrices and files are moved there block by block,
         or once if they fit, and results are returned as NumPy arrays. A model fitted on the device
-        stays there, and new rows are moved to it. Tensors and dask collections stay where they are.
-        None or ``"cpu"`` means the CPU.
+        stays there, and new rows are moved to it. Tensors and rows on a cluster stay where
+        they are. None or ``"cpu"`` means the CPU.
     progress : bool
         Whether long loops show a progress bar in a terminal (needs ``rich``).
 

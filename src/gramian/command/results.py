@@ -180,7 +180,7 @@ def features_writer(approximation: Approximation, rows: Rows) -> Callable[[Binar
     factors = approximation.factor_rows(rows)
 
     def write(file: BinaryIO, ending: str) -> None:
-        whole = len(factors.parts) > 1 or factors.core is not None
+        whole = len(factors.parts) != 1 or factors.core is not None
         if ending != ".npy" or whole or array_ops.is_foreign(rows.example()):
             writer(columns_of(approximation, approximation.transform(rows)))(file, ending)
             return

@@ -18,6 +18,7 @@ from gramian.rows import ArrayRows, Rows
 from gramian.rows.device import DeviceRows
 from gramian.rows.files import formats
 from gramian.rows.files.rows import Planned, planned_rows
+from gramian.rows.reading import is_collection
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -121,22 +122,16 @@ class KernelEstimator(KernelParameter, ABC):
             device = self.kernel._device
         else:
             device = config.device()
-        if rows.spread and not reset and device is not None:
-            raise ValueError(
-                f"This {type(self).__name__} was fitted on {device}, from rows of one process: "
-                "dask's do not go there. Give it NumPy arrays, chunk by chunk, or tensors."
-            )
-        if rows.spread or rows.are_objects or array_ops.is_foreign(rows.example()):
-            device = None  # they are computed with where they are
-        if reset:
-            self._device = device
-        if device is None:
-            return rows
-        placed = DeviceRows(rows, device)
+        placed = rows
+        if device is not None and not rows.are_objects:
+            must = "" if reset else type(self).__name__
+            placed = rows.place.to_device(rows, device, must=must)
         if not reset:  # they are walked once
             return placed
-        placed = placed.persist()
-        config.hold(placed.kept_bytes)
+        self._device = None if placed is rows else device
+        if isinstance(placed, DeviceRows) and placed is not rows:
+            placed = placed.persist()
+            config.hold(placed.kept_bytes)
         return placed
 
     def estimate_memory(
@@ -182,9 +177,7 @@ class KernelEstimator(KernelParameter, ABC):
     def _estimates(self, rows: Rows, **known: Any) -> dict[Any, MemoryEstimate]:
         """What each way to fit takes, in order of preference."""
         kernel, read = self._bare_kernel(), 0
-        if rows.spread:  # what grows with their number is where they are
-            n, d = min(rows.shape[0], ROWS_HERE), rows.shape[1]
-            rows = planned_rows(n, d, array_ops.host_dtype(rows.dtype), False)
+        rows = rows.place.planned(rows)
         if isinstance(rows, Planned) and rows.fits():
             read = _bytes_of(rows)
             config.hold(read)
@@ -222,4 +215,4 @@ def _table(X: Any, rows: Rows) -> Any:
     """What scikit-learn takes the number of the columns from, and their names."""
     if rows.names is not None:  # it knows frames and tables only
         return formats.empty_table(rows.names)
-    return rows if formats.is_path(X) or rows.spread else X
+    return rows if formats.is_path(X) or is_collection(X) else X

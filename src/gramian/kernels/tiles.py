@@ -50,12 +50,12 @@ def dense(
     are their numbers, and the entries where each meets itself, which are exact.
     """
     symmetric = columns is None
-    rows = rows.here() if symmetric else rows
+    rows = rows.place.here(rows) if symmetric else rows
     points = kernel.points(rows) if columns is None else columns
     shape = rows.shape[0], points.shape[0]
     dtype = common_dtype(rows, points)
     if out is None:
-        rows.check_room(
+        rows.place.check_room(
             shape[0] * shape[1] * array_ops.itemsize(dtype),
             f"a kernel matrix of shape {shape}",
             "Use Gram(kernel, X), which works without storing it",

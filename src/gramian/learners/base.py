@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Exact
@@ -86,11 +86,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         given = rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
         planned = self._stand_in(rows, stands_for or self._fits_features())
-        if rows.spread and isinstance(planned, Gram):
-            rows = rows.here()  # the matrix is made in one piece
-            weights = None if weights is None else rows.align(weights)
-            config.hold(rows.shape[0] * rows.row_bytes)
-            planned = Gram(planned.kernel, rows)
+        if isinstance(planned, Gram):
+            rows = given.place.here(given)  # the matrix is made in one piece
+            if rows is not given:
+                weights = None if weights is None else rows.place.align(weights)
+                config.hold(rows.shape[0] * rows.row_bytes)
+                planned = Gram(planned.kernel, rows)
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
@@ -258,25 +259,11 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     """y as floating-point numbers of the rows' array library, one entry or line for each row."""
     check_target(owner, y)
-    if rows.spread:
-        y = array_ops.settled(rows.align(y))  # where it is used in each pass
-        if y.dtype.kind not in "biuf" or not array_ops.all_finite(y):
-            raise ValueError(f"y must hold finite numbers; it has dtype {y.dtype}, or NaN.")
-    elif not array_ops.is_foreign(y) or array_ops.is_spread(y):
-        y = check_array(
-            array_ops.to_numpy(y) if array_ops.is_spread(y) else y,
-            ensure_2d=False,
-            dtype="numeric",
-            input_name="y",
-            estimator=type(owner).__name__,
-        )
-        if y.dtype == object:  # of lists, where scikit-learn leaves None as it is
-            y = y.astype(np.float64)
-            assert_all_finite(y, input_name="y")
+    y = rows.place.targets(y, owner)
     check_consistent_length(rows, y)
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions; got shape {tuple(y.shape)}.")
-    return rows.align(y, rows.xp.float64)
+    return rows.place.align(y, rows.xp.float64)
 
 
 def missing_target(owner: Any) -> NoReturn:
@@ -297,9 +284,9 @@ def check_target(owner: Any, y: Any) -> None:
 
 def _text_in(y: Any) -> str | None:
     """What to say of text among targets, " such as 'a'" or nothing; None where there is none."""
-    if array_ops.is_spread(y):
-        return "" if y.dtype.kind in "US" else None
-    if array_ops.is_foreign(y) or array_ops.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
+    if array_ops.is_foreign(y):  # of which some libraries know text, and torch has no kinds
+        return "" if getattr(y.dtype, "kind", "f") in "US" else None
+    if array_ops.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
         return None
     texts = [v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str | bytes)]
     words = [text for text in texts if not _is_number(text)]
@@ -320,10 +307,7 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
     """Sample weights as float64, one for each row; None stays None."""
     if sample_weight is None:
         return None
-    if rows.spread and np.ndim(sample_weight):
-        weights = array_ops.settled(rows.align(sample_weight, np.float64))
-    else:
-        weights = np.asarray(array_ops.to_numpy(sample_weight), dtype=np.float64)
+    weights = array_ops.settled(rows.place.column(sample_weight, np.float64))
     if weights.ndim == 0:
         weights = np.full(rows.shape[0], float(weights))
     if weights.shape != (rows.shape[0],):
@@ -335,4 +319,4 @@ def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
         raise ValueError("sample_weight must be finite and not negative.")
     if not bool(weights.any()):
         raise ValueError("sample_weight must not be zero for every row.")
-    return rows.align(weights, rows.xp.float64)
+    return rows.place.align(weights, rows.xp.float64)

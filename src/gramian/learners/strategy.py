@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from gramian.backend import config
 from gramian.backend.memory import Amounts
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, keepable
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
@@ -78,7 +78,7 @@ def keeping(
     name: str = "features",
 ) -> Amounts:  # fmt: skip
     """``beside``, and as much of Z as a fit then keeps."""
-    count = factors.keepable(room_beside(beside), partly=partly, half=half)
+    count = keepable(factors, room_beside(beside), partly=partly, half=half)
     n = factors.shape[0]
     name = name if count == n else f"{name} of {100 * count // n} % of the rows"
-    return {name: factors.kept_bytes(count, half=half), **beside}
+    return {name: factors.parts.kept_bytes(count, half=half), **beside}

@@ -89,9 +89,10 @@ class Gram:
         return array_ops.settled(self.kernel.diagonal(self.rows))
 
     @cached_property
-    def _here(self) -> Gram:
-        """This matrix of rows with themselves, in this process."""
-        return Gram(self.kernel, self.rows.here()) if self.rows.spread else self
+    def _gathered(self) -> Gram | None:
+        """This matrix of rows with themselves in this process; None if they are here already."""
+        here = self.rows.place.here(self.rows) if self.symmetric else self.rows
+        return None if here is self.rows else Gram(self.kernel, here)
 
     def trace(self) -> float:
         """The sum of the diagonal."""
@@ -134,8 +135,8 @@ class Gram:
             )
         if V.ndim == 1:
             return self.matmul(V[:, None])[:, 0]
-        if self.symmetric and self.rows.spread:
-            return self._here.matmul(V)
+        if self._gathered is not None:
+            return self._gathered.matmul(V)
         xp = self.rows.xp
         dtype = xp.float32 if V.dtype == xp.float32 == self.dtype else xp.float64
         self.evaluations += self.shape[0] * self.shape[1]
@@ -159,8 +160,8 @@ class Gram:
 
     def dense(self) -> Array:
         """The whole matrix; an error if it exceeds the memory budget."""
-        if self.symmetric and self.rows.spread:
-            return self._here.dense()
+        if self._gathered is not None:
+            return self._gathered.dense()
         self.evaluations += self.shape[0] * self.shape[1]
         return tiles.dense(self.kernel, self.rows, None if self.symmetric else self.points)
 

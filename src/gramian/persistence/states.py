@@ -29,7 +29,7 @@ from gramian.rows import ArrayRows, Rows
 # Models consist of classes from these modules. Files of rows are not included: loading a model must
 # not open other files.
 MODULES = (
-    "kernels", "samplers", "approximations", "learners", "matrices",
+    "kernels", "samplers", "approximations", "learners", "matrices", "rows.parts",
     "tables.preparation", "tables.model",
 )  # fmt: skip
 

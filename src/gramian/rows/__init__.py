@@ -2,10 +2,13 @@
 
 from gramian.rows.arrays import ArrayRows, HalfRows
 from gramian.rows.base import Rows
+from gramian.rows.blocks import BlockRows
 from gramian.rows.features import FeatureRows, for_half, held
 from gramian.rows.joined import JoinedRows
+from gramian.rows.parts import Map, Parts
+from gramian.rows.places import Place
 from gramian.rows.reading import as_rows
-from gramian.rows.walks import BlockRows, even_spans
+from gramian.rows.walks import Walk, even_spans
 
 __all__ = [
     "ArrayRows",
@@ -13,7 +16,11 @@ __all__ = [
     "FeatureRows",
     "HalfRows",
     "JoinedRows",
+    "Map",
+    "Parts",
+    "Place",
     "Rows",
+    "Walk",
     "as_rows",
     "even_spans",
     "for_half",

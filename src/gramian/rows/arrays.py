@@ -9,7 +9,7 @@ import numpy as np
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.rows.base import Rows
-from gramian.rows.walks import BlockRows
+from gramian.rows.blocks import BlockRows
 
 
 class ArrayRows(BlockRows):
@@ -70,7 +70,7 @@ class ArrayRows(BlockRows):
             return self
         return ArrayRows(array_ops.astype(array_ops.copy(self.data), self.dtype))
 
-    def stored(self) -> Rows:
+    def _unconverted(self) -> BlockRows:
         return StoredRows(self.data)
 
     def example(self) -> Array:
@@ -125,7 +125,7 @@ class ChosenRows(ArrayRows):
     def take(self, indices: Any) -> Array:
         return self.rows.take(self.numbers[np.asarray(indices)])
 
-    def stored(self) -> Rows:
+    def _unconverted(self) -> BlockRows:
         return self
 
     def persist(self) -> ArrayRows:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
-from gramian.rows import ArrayRows, BlockRows, Rows
+from gramian.rows import ArrayRows, BlockRows, Place, Rows, Walk
 
 __all__ = ["DeviceRows"]
 
@@ -90,39 +91,24 @@ class DeviceRows(BlockRows):
         there = isinstance(self.rows, ArrayRows) and array_ops.is_foreign(self.rows.data)
         return self.rows.data.nbytes if there else 0  # type: ignore[attr-defined]
 
-    def map(
-        self,
-        function: Callable[..., Array],
-        *aligned: Array,
-        into: Array | None = None,
-        width: int | None = None,
-        dtype: Any = None,
-        row_bytes: int | None = None,
-        **options: Any,
-    ) -> Array:
-        about: Any = {"width": width, "dtype": dtype, "row_bytes": row_bytes, **options}
-        if into is None or array_ops.is_foreign(into):
-            return super().map(function, *aligned, into=into, **about)
-        if row_bytes is None:
-            row_bytes = (1 if width is None else width) * into.itemsize
-        results = _Returning(into)
+    @property
+    def place(self) -> Place:  # type: ignore[override]
+        return DevicePlace(self.shape[0], self.example())
+
+    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+        if walk.into is None or array_ops.is_foreign(walk.into):
+            return super()._map(function, aligned, walk)
+        results = _Returning(walk.into)
 
         def part(x: Array, *aligned: Any) -> Array:
             *parts, numbers = aligned
-            shape = (x.shape[0],) if width is None else (x.shape[0], width)
-            out = array_ops.empty(shape, x, self.dtype if dtype is None else dtype)
+            out = array_ops.empty((x.shape[0], *walk.ending), x, walk.dtype)
             results.put(function(x, *parts, out=out), numbers)
             return out[:0]
 
-        self.sum(part, *aligned, range(self.shape[0]), row_bytes=row_bytes, **options)
+        self._sum(part, (*aligned, range(self.shape[0])), None, replace(walk, into=None))
         results.finish()
-        return into
-
-    def answer(self, values: Array) -> Array:
-        return array_ops.to_numpy(values)
-
-    def answer_memory(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
-        return np.empty(shape, dtype=array_ops.host_dtype(dtype))
+        return walk.into
 
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
@@ -186,6 +172,16 @@ class DeviceRows(BlockRows):
             return array_ops.astype(there, self.dtype)
 
         return arrived
+
+
+class DevicePlace(Place):
+    """Rows of this process that are computed with on a device; results come back as NumPy's."""
+
+    def hand_back(self, values: Array) -> Array:
+        return array_ops.to_numpy(values)
+
+    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        return np.empty(shape, dtype=array_ops.host_dtype(dtype))
 
 
 class _Returning:

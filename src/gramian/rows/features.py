@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.rows import walks
-from gramian.rows.arrays import ArrayRows, HalfRows
+from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.joined import JoinedRows
+from gramian.rows.walks import Walk
 
 
 class FeatureRows(Rows):
@@ -27,7 +29,7 @@ class FeatureRows(Rows):
     width : int
     dtype : dtype
     work_bytes : int
-        What ``features`` works on for each row beside the block and its result.
+        What ``features`` works on for each row besides the block and its result.
     serial : bool
         Whether ``features`` must not be called from two threads at once.
     row_evaluations : int
@@ -61,7 +63,7 @@ class FeatureRows(Rows):
         self.shape = (rows.shape[0], width)
         self.dtype = dtype
         self.xp = rows.xp
-        self.spread = rows.spread
+        self.place = rows.place
         self.work_bytes = work_bytes
         self.serial = serial
         self.row_evaluations = row_evaluations
@@ -79,68 +81,39 @@ class FeatureRows(Rows):
             return self.features(taken)
         return self.on(ArrayRows(taken)).collect()  # in blocks, and in threads
 
-    def map(
-        self,
-        function: Callable[..., Array],
-        *aligned: Array,
-        width: int | None = None,
-        dtype: Any = None,
-        row_bytes: int | None = None,
-        into: Array | None = None,
-        serial: bool = False,
-        label: str = "rows",
-    ) -> Array:
-        dtype = self.dtype if dtype is None else dtype
-        if row_bytes is None:
-            row_bytes = (1 if width is None else width) * array_ops.itemsize(dtype)
+    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
         features = self.features  # alone: the function may be sent to where the rows are
-        return self.rows.map(
-            lambda x, *parts, out: function(features(x), *parts, out=out),
-            *aligned,
-            width=width,
-            dtype=dtype,
-            row_bytes=row_bytes + self._row_bytes,
-            into=into,
-            serial=serial or self.serial,
-            label=label,
-        )
 
-    def sum(
+        def of_features(x: Array, *parts: Array, out: Array) -> Array:
+            return function(features(x), *parts, out=out)
+
+        return self.rows._map(of_features, aligned, self._wider(walk))
+
+    def _sum(
         self,
         function: Callable[..., Any],
-        *aligned: Array,
-        state: Sequence[Array] | None = None,
-        start: int = 0,
-        row_bytes: int = 0,
-        result_bytes: int = 0,
-        serial: bool = False,
-        label: str = "rows",
+        aligned: tuple[Array, ...],
+        state: Sequence[Array] | None,
+        walk: Walk,
     ) -> Any:
         features = self.features
-        return self.rows.sum(
-            lambda x, *parts: function(features(x), *parts),
-            *aligned,
-            state=state,
-            start=start,
-            row_bytes=row_bytes + self._row_bytes,
-            result_bytes=result_bytes,
-            serial=serial or self.serial,
-            label=label,
-        )
+
+        def of_features(x: Array, *parts: Array) -> Any:
+            return function(features(x), *parts)
+
+        return self.rows._sum(of_features, aligned, state, self._wider(walk))
+
+    def _wider(self, walk: Walk) -> Walk:
+        """The walk over the rows themselves: features are worked on besides."""
+        row_bytes, serial = walk.work_bytes + self._row_bytes, walk.serial or self.serial
+        return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
 
     def collect(self) -> Array:
-        values = self.values()
-        return array_ops.like(values, self.example()) if self.spread else values
+        return array_ops.like(self._values(), self.example())
 
-    def values(self) -> Array:
-        return self.rows.map(
-            self.features,
-            width=self.shape[1],
-            dtype=self.dtype,
-            row_bytes=self._row_bytes,
-            serial=self.serial,
-            label="features",
-        )
+    def _values(self) -> Array:
+        walk = Walk(self.shape[1], self.dtype, row_bytes=0, label="features")
+        return self.rows._map(self.features, (), self._wider(walk))
 
     def example(self) -> Array:
         return array_ops.empty((0,), self.rows.example(), self.dtype)
@@ -150,34 +123,11 @@ class FeatureRows(Rows):
         return self.on(self.rows.choose(numbers), product)
 
     def on(self, rows: Rows, product: tuple[Rows, Array] | None = None) -> FeatureRows:
-        """The same features of other rows."""
-        return FeatureRows(
-            rows,
-            self.features,
-            self.shape[1],
-            self.dtype,
-            work_bytes=self.work_bytes,
-            serial=self.serial,
-            row_evaluations=self.row_evaluations,
-            product=product,
-            fused=self.fused,
-        )
+        """Return the same features of other rows."""
+        return self._maker()(rows, product=product)  # type: ignore[call-arg, return-value]
 
-    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        return self.rows.walk_bytes(row_bytes + self._row_bytes, result_bytes)
-
-    def persist(self) -> Rows:
-        size = self.shape[0] * self.shape[1] * array_ops.itemsize(self.dtype)
-        return self if size > self.room() // 2 else self.rows.keep(self.values())
-
-    def align(self, values: Any, dtype: Any = None) -> Array:
-        return self.rows.align(values, dtype)
-
-    def constant(self, value: float) -> Array:
-        return self.rows.constant(value)
-
-    def by_parts(self, operation: Callable[[Rows, int], Any], *, serial: bool = False) -> list[Any]:
-        made = partial(
+    def _maker(self) -> Callable[[Rows], Rows]:
+        return partial(
             FeatureRows,
             features=self.features,
             width=self.shape[1],
@@ -185,22 +135,15 @@ class FeatureRows(Rows):
             work_bytes=self.work_bytes,
             serial=self.serial,
             row_evaluations=self.row_evaluations,
-        )
-        return self.rows.by_parts(
-            lambda part, number: operation(made(part), number), serial=serial or self.serial
+            fused=self.fused,
         )
 
-    def keep(self, values: Array) -> Rows:
-        return self.rows.keep(values)
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return self.rows.walk_bytes(row_bytes + self._row_bytes, result_bytes)
 
-    def room(self) -> int:
-        return self.rows.room()
-
-    def check_room(self, size: int, what: str, advice: str) -> None:
-        self.rows.check_room(size, what, advice)
-
-    def here(self) -> Rows:
-        return self.on(self.rows.here()) if self.spread else self
+    def persist(self) -> Rows:
+        size = self.shape[0] * self.row_bytes
+        return self if size > self.place.room() // 2 else self.place.keep(self._values())
 
     def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
         """These rows with ``count`` of them held in memory, and the order that they are then in.
@@ -224,8 +167,8 @@ def held(rows: Rows, *, half: bool = False) -> Rows:
                 "has no half precision."
             )
         values = rows.map(for_half, width=rows.shape[1], dtype=rows.xp.float16, label="features")
-        return rows.keep(values) if rows.spread else HalfRows(values, rows.dtype)
-    return rows.persist() if isinstance(rows, ArrayRows) else rows.keep(rows.values())
+        return rows.place.keep_half(values, rows.dtype)
+    return rows.persist() if isinstance(rows, ArrayRows) else rows.place.keep(rows._values())
 
 
 def for_half(z: Array, out: Array | None = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
+from gramian.rows.places import Place
+from gramian.rows.walks import Walk
 
 
 class JoinedRows(Rows):
@@ -24,6 +27,10 @@ class JoinedRows(Rows):
         self.shape = (self.edges[-1], first.shape[1])
         self.dtype = first.dtype
         self.xp = first.xp
+
+    @property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], self.example())
 
     @property
     def serial(self) -> bool:
@@ -41,33 +48,29 @@ class JoinedRows(Rows):
             array_ops.put_rows(out, mine, rows.take(indices[mine] - start))
         return out
 
-    def map(
-        self, function: Callable[..., Array], *aligned: Array, width: int | None = None,
-        dtype: Any = None, **options: Any,
-    ) -> Array:  # fmt: skip
-        dtype = self.dtype if dtype is None else dtype
-        n = self.shape[0]
-        out = array_ops.empty((n,) if width is None else (n, width), self.example(), dtype)
+    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+        out = walk.into
+        if out is None:
+            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
         for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            own = (array_ops.span(a, start, stop) for a in aligned)
-            values = rows.map(function, *own, width=width, dtype=dtype, **options)
-            out[start:stop, ...] = values
+            own = tuple(array_ops.span(a, start, stop) for a in aligned)
+            out[start:stop, ...] = rows._map(function, own, replace(walk, into=None))
         return out
 
-    def sum(
+    def _sum(
         self,
         function: Callable[..., Any],
-        *aligned: Array,
-        state: Sequence[Array] | None = None,
-        start: int = 0,
-        **options: Any,
+        aligned: tuple[Array, ...],
+        state: Sequence[Array] | None,
+        walk: Walk,
     ) -> Any:
         together = (*aligned, *(state or ()))
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            if max(start, first) < stop:
-                own = (array_ops.span(a, first, stop) for a in together)
-                totals.append(rows.sum(function, *own, start=max(start - first, 0), **options))
+            if max(walk.start, first) < stop:
+                own = tuple(array_ops.span(a, first, stop) for a in together)
+                rest = replace(walk, start=max(walk.start - first, 0))
+                totals.append(rows._sum(function, own, None, rest))
         several = isinstance(totals[0], tuple)
         total = tuple(map(sum, zip(*totals, strict=True))) if several else sum(totals)
         return total if state is None else (total, list(state))
@@ -102,9 +105,6 @@ class JoinedRows(Rows):
 
     def persist(self) -> Rows:
         return self
-
-    def stored(self) -> Rows:
-        return JoinedRows([rows.stored() for rows in self.members])
 
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         return max(rows.walk_bytes(row_bytes, result_bytes) for rows in self.members)

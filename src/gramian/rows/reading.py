@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
+from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
@@ -50,7 +51,7 @@ def as_rows(
     """
     if isinstance(X, Rows):
         return X
-    if _is_of_dask(X):
+    if is_collection(X):
         return _rows_of_dask(X, name, owner, min_rows)
     if formats.is_path(X) and not objects:
         return _rows_of_file(X, name, owner, min_rows)
@@ -67,6 +68,15 @@ def as_rows(
     return rows
 
 
+def as_labels(y: Any) -> Array:
+    """Return class labels of shape (n,): NumPy's, or a lazy array that stays where it is."""
+    if not array_ops.is_lazy(y):
+        return column_or_1d(array_ops.to_numpy(y), warn=True)
+    if y.ndim != 1:
+        raise ValueError(f"y must have one dimension; got {counted(y.ndim, 'dimension')}.")
+    return y
+
+
 def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.files.rows import open_rows
 
@@ -75,8 +85,8 @@ def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Row
     return rows.persist()
 
 
-def _is_of_dask(X: Any) -> bool:
-    """Whether X is a collection of dask's, which need not be installed."""
+def is_collection(X: Any) -> bool:
+    """Whether X is an array or frame of dask's, which need not be installed."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 

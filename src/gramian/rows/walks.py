@@ -1,4 +1,4 @@
-"""Walks over rows in this process: blocks that fit the cache and the memory budget, in threads.
+"""What one walk over rows needs, and how rows are cut into blocks.
 
 Results do not depend on the number of threads: blocks are cut by size alone, and added up in their
 order.
@@ -6,18 +6,12 @@ order.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from gramian.backend import array_ops, config
+from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import in_order
-from gramian.backend.wording import counted
-from gramian.rows.base import Rows
 
 # What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
 CACHE_BYTES = 4 * 1024**2
@@ -25,152 +19,60 @@ DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
 
 
-class BlockRows(Rows):
-    """Rows that are walked here, in blocks cut by their size, one after the other or in threads.
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How rows are walked: the options of :meth:`Rows.map` and :meth:`Rows.sum`.
 
-    A subclass reads a block.
+    Parameters
+    ----------
+    width : int, optional
+        The columns of a result of ``map``; by default it is one number per row.
+    dtype : dtype, optional
+        The dtype of a result of ``map``; by default that of the rows.
+    row_bytes : int, optional
+        The memory that the function uses per row, besides the block itself. Blocks are cut so that
+        this fits the cache and the memory budget. By default, the size of the result of ``map``.
+    result_bytes : int
+        The size of one result of ``sum``. Where results are large, fewer wait to be added.
+    serial : bool
+        Whether the function must not run in two threads at once.
+    label : str
+        What a progress bar shows.
+    start : int
+        The row at which ``sum`` begins.
+    into : array, optional
+        Where ``map`` writes its result, in place of a new array.
+    stored : bool
+        Whether blocks keep the dtype that the rows are stored in, for functions that read any.
     """
 
-    # How many times a block may be in memory at once, for each thread: as it was read, and moved
-    # to where a kernel loses less to rounding.
-    _held: int = 2
+    width: int | None = None
+    dtype: Any = None
+    row_bytes: int | None = None
+    result_bytes: int = 0
+    serial: bool = False
+    label: str = "rows"
+    start: int = 0
+    into: Array | None = None
+    stored: bool = False
 
-    @abstractmethod
-    def block(self, start: int, stop: int) -> Array:
-        """Rows start to stop, as an array in memory in the working dtype."""
-
-    def map(
-        self,
-        function: Callable[..., Array],
-        *aligned: Array,
-        width: int | None = None,
-        dtype: Any = None,
-        row_bytes: int | None = None,
-        into: Array | None = None,
-        serial: bool = False,
-        label: str = "rows",
-    ) -> Array:
-        dtype = self.dtype if dtype is None else dtype
-        n = self.shape[0]
-        out = into
-        if out is None:
-            out = array_ops.empty((n,) if width is None else (n, width), self.example(), dtype)
+    def for_map(self, dtype: Any) -> Walk:
+        """This walk with its defaults filled in, for results in ``dtype`` if none is set."""
+        dtype = self.dtype if self.dtype is not None else dtype
+        row_bytes = self.row_bytes
         if row_bytes is None:
-            row_bytes = (1 if width is None else width) * array_ops.itemsize(dtype)
+            row_bytes = (1 if self.width is None else self.width) * array_ops.itemsize(dtype)
+        return replace(self, dtype=dtype, row_bytes=row_bytes)
 
-        def one(block: Array, start: int, stop: int) -> None:
-            target = array_ops.span(out, start, stop)
-            parts = (array_ops.span(a, start, stop) for a in aligned)
-            result = function(block, *parts, out=target)
-            if result is not target:
-                target[...] = result
+    @property
+    def work_bytes(self) -> int:
+        """The memory that the function uses per row; 0 if the walk does not say."""
+        return self.row_bytes or 0
 
-        deque(self._run(one, self.spans(row_bytes), label, serial), maxlen=0)
-        return out
-
-    def sum(
-        self,
-        function: Callable[..., Any],
-        *aligned: Array,
-        state: Sequence[Array] | None = None,
-        start: int = 0,
-        row_bytes: int = 0,
-        result_bytes: int = 0,
-        serial: bool = False,
-        label: str = "rows",
-    ) -> Any:
-        together = (*aligned, *(state or ()))
-
-        def one(block: Array, start: int, stop: int) -> Any:
-            parts = (array_ops.span(a, start, stop) for a in together)
-            return function(block, *parts)
-
-        total: list[Array] = []
-        single = False
-        waiting = self._waiting(result_bytes)
-        for part in self._run(one, self.spans(row_bytes, start), label, serial, waiting):
-            single = not isinstance(part, tuple)
-            parts = (part,) if single else part
-            if total:
-                for i, p in enumerate(parts):  # over its own memory: sums may be large
-                    total[i] += p
-            else:
-                total = [_as_float64(p) for p in parts]
-        result = total[0] if single else tuple(total)
-        return result if state is None else (result, list(state))
-
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
-
-        Each block needs ``row_bytes`` a row beside the rows themselves.
-        """
-        workers = self._workers()
-        config.check_fits(
-            workers * self._needed(row_bytes),
-            f"even one row of this computation in each of {counted(workers, 'thread')}",
-            "Set n_threads=1",
-        )
-        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
-
-    def _needed(self, row_bytes: int) -> int:
-        """What a row takes in each thread."""
-        return row_bytes + self._held * self.row_bytes
-
-    def _most_rows(self, row_bytes: int) -> int:
-        """The rows of a block, at most."""
-        target = DEVICE_BYTES if array_ops.runs_own_threads(self.example()) else CACHE_BYTES
-        # Blocks should be a small part of the budget, and are never more than half of it: the rest
-        # is for what they are made for.
-        target = min(target, config.memory_budget() // 32)
-        budget = config.memory_budget() // 2 // self._workers()
-        fitting = max(target // (row_bytes + self.row_bytes), LEAST_ROWS)
-        return min(fitting, max(budget // self._needed(row_bytes), 1))
-
-    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        rows = min(self._most_rows(row_bytes), self.shape[0])
-        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
-        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
-
-    def _reading_bytes(self) -> int:
-        """What reading takes beside the blocks."""
-        return 0
-
-    def _waiting(self, result_bytes: int = 0) -> int:
-        """How many blocks are in work, or their results wait, at once."""
-        workers = self._workers()
-        most = 1 if workers == 1 else 2 * workers + 1
-        if not result_bytes:
-            return most
-        return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
-
-    def _workers(self) -> int:
-        return 1 if array_ops.runs_own_threads(self.example()) else config.n_threads()
-
-    def _run(
-        self,
-        function: Callable[[Array, int, int], Any],
-        spans: Sequence[tuple[int, int]],
-        label: str,
-        serial: bool = False,
-        waiting: int | None = None,
-    ) -> Iterator[Any]:
-        """Results of ``function(block, start, stop)``, in the order of the spans."""
-
-        def one(item: tuple[int, int, Callable[[], Array]]) -> Any:
-            start, stop, read = item
-            return function(read(), start, stop)
-
-        workers = 1 if serial else self._workers()
-        return in_order(one, self._blocks(spans), workers, label, len(spans), waiting)
-
-    def _blocks(
-        self, spans: Sequence[tuple[int, int]]
-    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
-        """For each span, its ends and a function that gives the block.
-
-        The function is called in a worker; what must be done in order belongs before it.
-        """
-        return ((start, stop, partial(self.block, start, stop)) for start, stop in spans)
+    @property
+    def ending(self) -> tuple[int, ...]:
+        """The shape of a result of ``map`` after its first axis."""
+        return () if self.width is None else (self.width,)
 
 
 def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
@@ -185,9 +87,3 @@ def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
         count = min(-(-count // 4) * 4, n)
     edges = [start + n * i // max(count, 1) for i in range(count + 1)]
     return list(pairwise(edges))
-
-
-def _as_float64(x: Array) -> Array:
-    """x in float64, in memory of its own."""
-    xp = array_ops.namespace(x)
-    return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)

@@ -72,12 +72,8 @@ def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     KMeansCentres()
     """
     sampler = _as_sampler(landmarks, gram, m)
-    if gram.rows.spread and not sampler.spreads:
-        raise ValueError(
-            f"{type(sampler).__name__} needs whole columns of the kernel matrix in one process, "
-            "and these rows are held by others: use landmarks='rpcholesky', or gather the rows "
-            "where they are few (X.compute())."
-        )
+    if not sampler.spreads:
+        gram.rows.place.check_whole(type(sampler).__name__)
     return sampler
 
 

@@ -32,8 +32,7 @@ class Pivoted:
     @classmethod
     def start(cls, gram: Gram, most: int, dtype: DType) -> Pivoted:
         """Return a factor without pivots, and with memory for ``most``."""
-        columns = 0 if gram.rows.spread else most  # lazy arrays grow with the pivots
-        F = array_ops.empty((gram.shape[0], columns), gram.rows.example(), dtype)
+        F = gram.rows.place.empty_columns(most, dtype)
         return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
@@ -76,19 +75,11 @@ class Pivoted:
         )
         new = array_ops.settled(new)
         gram.evaluations += gram.shape[0] * len(rows)
-        self._append(new)
+        self.F = gram.rows.place.with_columns(self.F, used, new)
         self.pivots = np.append(self.pivots, rows)
         explained = array_ops.host_float64(array_ops.row_norms(new))
         self.left = np.maximum(self.left - explained, 0.0)
         self.left[self.pivots] = 0.0
-
-    def _append(self, new: Array) -> None:
-        used = len(self.pivots)
-        if self.gram.rows.spread:
-            both = [self.factor, new] if used else [new]
-            self.F = array_ops.settled(array_ops.namespace(new).concat(both, axis=1))
-        else:
-            self.F[:, used : used + new.shape[1]] = new
 
 
 @one_blas_thread()

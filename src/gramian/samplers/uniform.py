@@ -106,9 +106,7 @@ class ColumnNorm(_Weighted):
         some = np.sort(rng.choice(n, size=min(m, n), replace=False))
         weights = np.zeros(n)
         for start, stop in even_spans(0, len(some), COLUMNS):
-            columns = gram.columns(some[start:stop])
-            if not gram.rows.spread:
-                columns = array_ops.to_numpy(columns)
+            columns = gram.rows.place.column(gram.columns(some[start:stop]))
             weights += array_ops.to_numpy(_squared_norms(columns))
         return weights
 
@@ -118,8 +116,6 @@ class ColumnNorm(_Weighted):
 
 def _squared_norms(columns: Array) -> Array:
     """Return the squared norm of each row in float64; shape (n, c) -> (n,), lazy if they are."""
-    if array_ops.is_spread(columns):
-        return array_ops.row_norms(array_ops.astype(columns, np.float64))
     return np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gramian.approximations import Approximation
+from gramian.matrices.normal_equations import inner
 from gramian.testing.comparing import (
     close,
     converter,
@@ -75,7 +76,7 @@ def _check_factors(
     Z = factors.coordinates(np.arange(len(X)))  # shape: (n, rank)
     S = np.eye(factors.rank) if factors.core is None else factors.core.dense()
     close("K̃ = Z S Zᵀ", Z @ S @ Z.T, approximate, tolerance)
-    close("Factors.inner", factors.inner(), Z.T @ Z, 10 * tolerance)
+    close("inner", inner(factors), Z.T @ Z, 10 * tolerance)
     close("Factors.rmatmul", factors.rmatmul(V), Z.T @ V, 10 * tolerance)
     close("Factors.dense", factors.dense(), approximate, tolerance)
     close("Factors.columns", factors.columns([5, 3]), approximate[:, [5, 3]], tolerance)
@@ -83,5 +84,5 @@ def _check_factors(
     close("Factors.take", factors.take(some).dense(), approximate[np.ix_(some, some)], tolerance)
     close("kept factors", factors.persist().matmul(V), approximate @ V, 10 * tolerance)
     parts = sum(part.collect().nbytes for part in factors.parts)
-    small = sum(each.nbytes for each in (factors.core, factors.order) if each is not None)
+    small = factors.parts.order_nbytes() + (0 if factors.core is None else factors.core.nbytes)
     assert fitted.nbytes_ == factors.nbytes == parts + small, "nbytes is what the factors take"

@@ -78,7 +78,7 @@ def test_kernel_values_of_fit_and_features_are_counted(comparison):
         for size, landmarks in zip(model.block_sizes_, model.landmarks_, strict=True)
     )
     # Landmarks that say nothing new, as rows that are there twice, are not looked at again.
-    counted = model.factor(X).evaluations
+    counted = model.factor(X).parts.evaluations
     assert 0.9 * of_features < counted <= of_features
     assert meka.kernel_evaluations == model.evaluations_ + counted
     assert model.evaluations_ > sum(len(landmarks) ** 2 for landmarks in model.landmarks_)

@@ -31,6 +31,7 @@ from gramian.approximations.projected import ProjectedKernel
 from gramian.backend.config import memory_budget
 from gramian.learners.ridge import falkon, systems
 from gramian.learners.ridge.systems import PATIENCE
+from gramian.matrices.factors import unprojected
 from gramian.testing import check_learner
 
 NYSTROEM = Nystroem(RBF(0.5), 25, random_state=0)
@@ -157,8 +158,8 @@ class TestStreamed:
         X, Y = table(2000)
         kernel = RBF(0.02)  # smooth: features are small differences of kernel values
         fitted = Nystroem(kernel, 120, landmarks=X[:120]).fit(X.astype(np.float32))
-        C, P = fitted.factor(X.astype(np.float32)).unprojected()
-        Z = C.features().astype(np.float64) @ P
+        C, P = unprojected(fitted.factor(X.astype(np.float32)))
+        Z = C.parts.values().astype(np.float64) @ P
         exact = Z @ np.linalg.solve(Z.T @ Z + 1e-4 * np.eye(Z.shape[1]), Z.T @ Y)
         model = KernelRidge(1e-4, fitted, solver=solver, random_state=0)
         error = np.abs(clone(model).fit(X.astype(np.float32), Y).predict(X) - exact).max()

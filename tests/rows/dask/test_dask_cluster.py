@@ -27,7 +27,7 @@ def test_a_worker_is_killed_in_the_middle(monkeypatch):
 
         def killing(factors, *arguments, **options):
             result = assign(factors, *arguments, **options)
-            if factors.spread and not killed:
+            if factors.parts.arrays() is None and not killed:
                 workers = client.run(os.getpid)
                 killed.append(next(iter(workers.values())))
                 os.kill(killed[0], signal.SIGKILL)
@@ -48,7 +48,7 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
     with dask.config.set(patience), new_cluster() as cluster, distributed.Client(cluster):
 
         def closing(factors, *arguments, **options):
-            if factors.spread:
+            if factors.parts.arrays() is None:
                 cluster.sync(cluster.scheduler.close)
             return assign(factors, *arguments, **options)
 
@@ -84,7 +84,7 @@ class TestCommand:
             for i, part in enumerate((rows[:500], rows[500:])):
                 getattr(part, f"to_{kind}")(f"rows/{i}.{kind}", index=False)
         data = "rows.npy" if kind == "npy" else "rows"
-        monkeypatch.setattr("gramian.rows.dask.rows.CHUNK_BYTES", 50_000)
+        monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 50_000)
         options = ["cluster", data, "--n-clusters", "4", "--approximation", "nystroem"]
         options += ["--scale", "standard", "--quiet", "-o"]
         assert main([*options, "here.csv"]) == 0

@@ -222,7 +222,7 @@ class TestKMeans:
             first = [approximation.factor_rows(rows).coordinates(np.arange(6))]
             looked.clear()
             (run,) = lloyd.on_factors(
-                factors, factors.constant(1.0), first, factors, max_iter=100, tol=0
+                factors, factors.parts.place.constant(1.0), first, factors, max_iter=100, tol=0
             )
             found.append((run, sum(looked)))
         (run, some), (spread_run, own) = found

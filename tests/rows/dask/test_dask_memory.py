@@ -38,8 +38,8 @@ class TestMemory:
     def test_the_budget_of_each_worker(self, client):
         rows = as_rows(spread(X))
         with gramian.config_context(memory_budget="50MB"):
-            assert rows.room() == 100_000_000
-        free = rows.room()  # of two workers of 1 GB, up to where dask writes to disk
+            assert rows.place.room() == 100_000_000
+        free = rows.place.room()  # of two workers of 1 GB, up to where dask writes to disk
         assert 0.2e9 < free < 1.2e9
 
 
@@ -50,7 +50,7 @@ def test_bytes_of_a_pass_do_not_grow_with_the_rows(client):
 
     def moved(chunks):
         rows = as_rows(spread(np.resize(X, (chunks * chunk, D)), chunk).persist())
-        factors, weights = approximation.factor_rows(rows).persist(), rows.constant(1.0)
+        factors, weights = approximation.factor_rows(rows).persist(), rows.place.constant(1.0)
         first = factors.coordinates(np.arange(k))
         doubt = lloyd.Doubt(factors)
         run = lloyd.FeaturedRun(lloyd.no_labels(weights), next_centres=first)

@@ -67,7 +67,8 @@ class TestRows:
         assert_allclose(there.choose(numbers).collect(), data[numbers])
         assert_allclose(there.collect(), data)
         assert_allclose(there.persist().collect(), data)
-        for mine, theirs in zip(here.split(labels, 4), there.split(labels, 4), strict=True):
+        split = [each.place.split(each, labels, 4) for each in (here, there)]
+        for mine, theirs in zip(*split, strict=True):
             assert_allclose(theirs.collect(), mine.collect())
         state = np.zeros(n)
         expected, (same,) = here.sum(both, w, state=[state])
@@ -75,7 +76,7 @@ class TestRows:
         result, (written,) = there.sum(both, w, state=[np.zeros(n)])
         assert_allclose(result, expected)
         assert_allclose(written, w)
-        assert_allclose(there.constant(2.0), here.constant(2.0))
+        assert_allclose(there.place.constant(2.0), here.place.constant(2.0))
         with pytest.raises(IndexError):
             there.take([n])
 
@@ -89,14 +90,16 @@ class TestRows:
             return number, rows.shape, float(rows.collect()[0, 0])
 
         expected = [(start, (min(700, N - start), D)) for start in range(0, N, 700)]
-        parts = as_rows(spread(X, 700)).by_parts(described)
+        rows = as_rows(spread(X, 700))
+        parts = rows.place.by_parts(rows, lambda: described)
         assert parts == [(start, shape, X[start, 0]) for start, shape in expected]
         model = RandomFourier(KERNEL, 8, random_state=0).fit(X)
         (features,) = model.factor(spread(X, 700)).parts
-        assert [part[:2] for part in features.by_parts(described)] == [
+        assert [part[:2] for part in features.place.by_parts(features, lambda: described)] == [
             (start, (length, 8)) for start, (length, _) in expected
         ]
-        assert as_rows(X).by_parts(described) == [(0, (N, D), X[0, 0])]
+        here = as_rows(X)
+        assert here.place.by_parts(here, lambda: described) is None
 
     def test_many_chosen_rows_stay_where_they_are(self, monkeypatch, scheduler):
         monkeypatch.setattr("gramian.rows.dask.rows.GATHERED_BYTES", 0)
@@ -107,7 +110,7 @@ class TestRows:
         assert_allclose(chosen.sum(lambda x: x.sum(axis=0)), X[numbers].sum(axis=0))
 
     def test_wide_results_come_in_small_chunks(self, monkeypatch):
-        monkeypatch.setattr("gramian.rows.dask.rows.CHUNK_BYTES", 10_000)
+        monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 10_000)
         features = RandomFourier(KERNEL, 50, random_state=0).fit(X).transform(spread(X, N))
         assert max(features.chunks[0]) * 50 * 8 <= 10_000
         kmeans = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], random_state=0)

@@ -250,7 +250,7 @@ class _Bench:
             seconds=min(seconds),
             nbytes=int(model.nbytes_),
             nbytes_all=round(by_row * self.n_all) + core,
-            kernel_evaluations=model.evaluations_ + factors.evaluations,
+            kernel_evaluations=model.evaluations_ + factors.parts.evaluations,
             score=float(np.mean(scores)) if scores else None,
             note=" ".join(dict.fromkeys(notes)),
             approximation=method.sized(self.kernel, size, self.seeds[0]),

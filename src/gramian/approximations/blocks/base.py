@@ -31,9 +31,9 @@ from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors, Map, in_parts
+from gramian.matrices.factors import Factors, in_parts
 from gramian.matrices.gram import Gram
-from gramian.rows import FeatureRows, Rows
+from gramian.rows import FeatureRows, Map, Rows
 from gramian.rows.files.rows import planned_rows
 from gramian.samplers import Sampler, as_sampler
 
@@ -76,7 +76,7 @@ class BlockApproximation(Approximation):
             labels, centres = split(gram, self.partition, count, rng)
         self._warn_of_kernel(gram)
         self.labels_, self.centres_ = labels, centres
-        members = gram.rows.split(labels, int(centres.shape[0]))
+        members = gram.rows.place.split(gram.rows, labels, int(centres.shape[0]))
         self.block_sizes_ = sizes = np.array([part.shape[0] for part in members])
         self._check_count(len(sizes), total, n)
         self._remember(gram.rows, rng)
@@ -200,13 +200,13 @@ class BlockApproximation(Approximation):
             return self.labels_
         as_many = rows.shape[0] == self.labels_.shape[0]
         if as_many and self._checksum is not None and isclose(self._sum_of(rows), self._checksum):
-            return self.labels_ if rows.spread else np.asarray(array_ops.to_numpy(self.labels_))
+            return rows.place.column(self.labels_)
         return nearest(rows, self.centres_)
 
     def _sum_of(self, rows: Rows) -> float:
         """Return a checksum that tells the training rows, in their order, from other rows."""
         rng, double = np.random.default_rng(self._checksum_seed), rows.xp.float64
-        weights = rows.align(1.0 + rng.random(rows.shape[0]), double)
+        weights = rows.place.align(1.0 + rng.random(rows.shape[0]), double)
         across = array_ops.like(1.0 + rng.random(rows.shape[1]), rows.example(), double)
 
         def part(x: Array, w: Array) -> Array:

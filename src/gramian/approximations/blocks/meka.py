@@ -21,6 +21,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.gram import Gram
+from gramian.matrices.normal_equations import normal_equations
 from gramian.rows import Rows
 from gramian.samplers import Sampler
 
@@ -140,7 +141,7 @@ class MEKA(BlockApproximation):
         with self._timed("psd", small=len(S) <= 1000):
             if self.psd is not None and not linalg.is_psd(S):
                 self._core = None
-                inner = self.factor_rows(gram.rows).normal_equations()[0]
+                inner = normal_equations(self.factor_rows(gram.rows))[0]
                 S, links = linalg.nearest_psd(S, inner, shift=self.psd == "shift"), None
         dtype = np.float32 if self._single else np.float64
         sizes = [basis.rank for basis in bases]

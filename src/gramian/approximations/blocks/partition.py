@@ -46,18 +46,13 @@ def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) ->
         centres = _means(rows.choose(numbers), sampled, count)
         labels = sampled if len(numbers) == n else nearest(rows, centres)
     elif isinstance(how, str) and how == "random":
-        labels = _placed((rng.permutation(n) % count).astype(np.int32), rows)
+        labels = rows.place.column((rng.permutation(n) % count).astype(np.int32))
         centres = _means(rows, labels, count)
     else:
         host_labels = _checked_labels(how, n)
-        labels = _placed(host_labels, rows)
+        labels = rows.place.column(host_labels)
         centres = _means(rows, labels, int(host_labels.max()) + 1)
     return _merged(rows, array_ops.settled(labels), centres)
-
-
-def _placed(labels: np.ndarray, rows: Rows) -> Array:
-    """Place labels where they are read together with the rows: on the host, or lazy like them."""
-    return rows.align(labels) if rows.spread else labels
 
 
 def nearest(rows: Rows, centres: Array) -> Array:
@@ -85,7 +80,7 @@ def nearest(rows: Rows, centres: Array) -> Array:
         return array_ops.astype(xp.argmax(products, axis=1), xp.int32)
 
     labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
-    return labels if rows.spread else np.asarray(array_ops.to_numpy(labels))
+    return rows.place.column(labels)
 
 
 def _row_bytes(rows: Rows, centres: Array) -> int:
@@ -202,4 +197,4 @@ def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
     lost = np.flatnonzero(labels < 0)
     if len(lost):
         labels[lost] = array_ops.to_numpy(nearest(rows.choose(lost), centres))
-    return Partition(_placed(labels, rows), centres)
+    return Partition(rows.place.column(labels), centres)

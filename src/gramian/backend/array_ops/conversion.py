@@ -14,8 +14,8 @@ from gramian.backend.array_ops.libraries import (
     Array,
     DType,
     is_foreign,
+    is_lazy,
     is_objects,
-    is_spread,
     issparse,
     namespace,
 )
@@ -26,7 +26,7 @@ def to_numpy(x: Array) -> np.ndarray:
     x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
-    if not is_foreign(x) or is_spread(x):
+    if not is_foreign(x) or is_lazy(x):
         return np.asarray(x)
     host = np.from_dlpack(x)
     return host if host.flags.writeable else host.copy()  # read-only before NumPy 2.2
@@ -49,7 +49,7 @@ def like(x: Any, reference: Array, dtype: DType | None = None) -> Array:
     if not is_foreign(reference):
         return np.asarray(to_numpy(x), dtype=dtype)
     xp = namespace(reference)
-    if not is_foreign(x) or is_spread(x):
+    if not is_foreign(x) or is_lazy(x):
         # torch would share memory with NumPy and warn of read-only arrays
         x = np.array(to_numpy(x)) if array_api_compat.is_torch_array(reference) else to_numpy(x)
     return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
@@ -57,7 +57,12 @@ def like(x: Any, reference: Array, dtype: DType | None = None) -> Array:
 
 def beside(x: Array, other: Array) -> Array:
     """Convert a small array so that it can be combined with ``other``, which may be lazy."""
-    return to_numpy(x) if is_spread(other) else x
+    return to_numpy(x) if is_lazy(other) else like(x, other)
+
+
+def unique(x: Array) -> np.ndarray:
+    """Return the different entries of x, sorted, on the host."""
+    return np.unique(to_numpy(namespace(x).unique_values(x)) if is_lazy(x) else x)
 
 
 def on_host(function: Callable[[np.ndarray], np.ndarray], x: Array) -> Array:
@@ -113,7 +118,7 @@ def astype(x: Array, dtype: DType) -> Array:
         return x
     if not is_foreign(x):
         return x.astype(dtype, copy=False)
-    if is_spread(x):  # its chunks are NumPy arrays
+    if is_lazy(x):  # its chunks are NumPy arrays
         return x.astype(host_dtype(dtype))
     return namespace(x).astype(x, dtype)
 

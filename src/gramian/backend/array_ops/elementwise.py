@@ -8,7 +8,7 @@ from gramian.backend.array_ops.conversion import astype
 from gramian.backend.array_ops.libraries import (
     Array,
     is_foreign,
-    is_spread,
+    is_lazy,
     namespace,
     writes_in_place,
 )
@@ -29,7 +29,7 @@ def elementwise(name: str, x: Array, out: Array) -> Array:
     function = getattr(namespace(x), name)
     if writes_in_place(x):
         return function(x, out=out)
-    if is_spread(x):  # lazy: there is no memory to write into
+    if is_lazy(x):  # lazy: there is no memory to write into
         return function(x)
     out[...] = function(x)
     return out
@@ -78,7 +78,7 @@ def clip(x: Array, low: float | None = None, high: float | None = None) -> Array
     if is_foreign(x):
         if writes_in_place(x):
             return namespace(x).clip(x, low, high, out=x)
-        if is_spread(x):
+        if is_lazy(x):
             return namespace(x).clip(x, low, high)
         x[...] = namespace(x).clip(x, low, high)
         return x

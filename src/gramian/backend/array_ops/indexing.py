@@ -10,7 +10,7 @@ from gramian.backend.array_ops.libraries import (
     Array,
     constant_of,
     is_foreign,
-    is_spread,
+    is_lazy,
     issparse,
     namespace,
     writes_in_place,
@@ -28,7 +28,7 @@ def take_rows(x: Array, indices: np.ndarray) -> Array:
         return x[indices]
     if constant_of(x) is not None:
         return np.full(len(indices), constant_of(x))
-    if is_spread(x):  # dask reads chunk by chunk only if indices are sorted
+    if is_lazy(x):  # dask reads chunk by chunk only if indices are sorted
         different, where = np.unique(indices, return_inverse=True)
         return to_numpy(x[different])[where]
     return namespace(x).take(x, like(indices, x), axis=0)
@@ -46,7 +46,7 @@ def take_columns(x: Array, indices: np.ndarray) -> Array:
 
 def look_up(table: np.ndarray, places: Array) -> Array:
     """Return ``table[places]``, in the library of ``places`` if the values are numbers."""
-    if is_spread(places):
+    if is_lazy(places):
         return places.map_blocks(table.__getitem__, dtype=table.dtype)
     found = table[to_numpy(places)]
     return like(found, places) if found.dtype.kind in "iuf" else found

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from gramian.backend.array_ops.conversion import astype, like, to_numpy
-from gramian.backend.array_ops.libraries import Array, is_foreign, is_spread, namespace
+from gramian.backend.array_ops.libraries import Array, is_foreign, is_lazy, namespace
 
 
 def sum_by_label(
@@ -67,7 +67,7 @@ def _torch_product(members: Array, x: Array) -> Array:
 
 def counts(labels: Array, k: int) -> np.ndarray:
     """Count the entries with each of k labels; shape (k,), on the host."""
-    if not is_spread(labels):
+    if not is_lazy(labels):
         return np.bincount(to_numpy(labels), minlength=k)
     by_piece = labels.map_blocks(
         lambda piece: np.bincount(piece, minlength=k)[None, :],

@@ -34,13 +34,13 @@ def is_foreign(x: object) -> bool:
     return not on_host and array_api_compat.is_array_api_obj(x)
 
 
-def is_spread(x: object) -> bool:
-    """Whether x is a lazy array in chunks, possibly on other machines (a dask array).
+def is_lazy(x: object) -> bool:
+    """Whether x is a lazy array in chunks, possibly on other machines.
 
     Only arrays with one entry or one line per row of distributed rows are lazy. Functions of their
     namespace return lazy arrays too. ``to_numpy`` and ``take_rows`` compute.
     """
-    return array_api_compat.is_dask_array(x)
+    return hasattr(x, "persist") and is_foreign(x)
 
 
 def is_objects(x: object) -> bool:
@@ -69,7 +69,7 @@ def constant_of(x: Array) -> float | None:
 
 def settled(x: Array) -> Array:
     """x; a lazy array is computed once, and its chunks stay on their workers."""
-    return x.persist() if is_spread(x) else x
+    return x.persist() if is_lazy(x) else x
 
 
 def namespace(x: Array) -> Namespace:

@@ -31,7 +31,7 @@ class MiniBatches(Strategy[Clustering]):
     def memory(self, problem: Clustering) -> Sequence[Amounts]:
         assert problem.batch_size is not None
         size = min(problem.batch_size, problem.factors.shape[0])
-        batch = problem.factors.take_bytes(size) + 4 * 8 * size
+        batch = problem.factors.parts.take_bytes(size) + 4 * 8 * size
         return [{**beside_features(problem), "batch": batch}]
 
     def solve(self, problem: Clustering) -> Run:
@@ -97,7 +97,7 @@ def on_batches(
             mass = float(array_ops.namespace(w).sum(w))
             if mass > 0:
                 batch = part(numbers).persist()
-                centres, counts, run = update(centres, counts, batch, batch.align(w))
+                centres, counts, run = update(centres, counts, batch, batch.parts.place.align(w))
                 now = run.inertia * total / mass
                 smoothed = now if not history else smoothed + SMOOTHING * (now - smoothed)
                 history.append(now)

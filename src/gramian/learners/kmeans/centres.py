@@ -64,7 +64,8 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return replace(batch, weights=_full(batch.weights, batch.rows))
 
     def _settled_labels(self, labels: Array, rows: Rows) -> Array:
-        return rows.settled(array_ops.astype(labels, array_ops.namespace(labels).int32))
+        labels = array_ops.astype(labels, array_ops.namespace(labels).int32)
+        return rows.place.hand_back_kept(labels)
 
     def predict(self, X: Any) -> Array:
         """The nearest centre of each row of X."""
@@ -78,12 +79,13 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             new, squared = self._distances_less_diagonal(X)
             rows = new.rows
         xp = array_ops.namespace(squared)
-        return rows.answer(array_ops.astype(xp.argmin(squared, axis=1), xp.int32))
+        return rows.place.hand_back(array_ops.astype(xp.argmin(squared, axis=1), xp.int32))
 
     def transform(self, X: Any) -> Array:
         """The distance, in the kernel's space, from each row of X to each centre."""
         new, squared = self._squared_distances(X)
-        return new.rows.answer(array_ops.astype(array_ops.inplace("sqrt", squared), new.dtype))
+        distances = array_ops.astype(array_ops.inplace("sqrt", squared), new.dtype)
+        return new.rows.place.hand_back(distances)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit, then the distance of each training row to each centre."""
@@ -134,4 +136,4 @@ def of_a_stream(kernel: Kernel, n: int) -> Approximation:
 
 
 def _full(weights: Array | None, rows: Rows) -> Array:
-    return rows.constant(1.0) if weights is None else weights
+    return rows.place.constant(1.0) if weights is None else weights

@@ -119,7 +119,7 @@ def beside_features(problem: OpenClustering) -> Amounts:
     sample = min(n, _sample_size(expected))
     return {
         "labels, weights and distances": 88 * n,
-        "sampled and far rows": factors.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
+        "sampled and far rows": factors.parts.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
         "centres": 8 * k * r * 8,
         "blocks": max(walks, default=0),
     }
@@ -162,8 +162,8 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     run.sums = xp.concat((run.sums + added[:k, :], added[k:, :]), axis=0)
     masses = array_ops.mass_by_label(labels, counted, k + count)
     run.masses = array_ops.like(masses, run.sums)
-    run.labels = factors.arrange(factors.align(labels))
-    return count, factors.arrange(factors.align(host))
+    run.labels = factors.arrange(factors.parts.place.align(labels))
+    return count, factors.arrange(factors.parts.place.align(host))
 
 
 class Opened:
@@ -234,7 +234,7 @@ def farthest_first(
     size = min(most, _sample_size(rounds))
     chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
     sample, w = factors.take(chosen), array_ops.take_rows(weights, chosen)
-    w = array_ops.like(w, sample.example(), sample.xp.float64)
+    w = array_ops.like(w, sample.parts.example(), sample.xp.float64)
     xp, own = sample.xp, sample.diagonal()
 
     def squared(point: Array) -> Array:

@@ -30,16 +30,16 @@ class FeaturedLloyd(Strategy[Clustering]):
 
     def solve(self, problem: Clustering) -> Run:
         factors, weights = problem.factors, problem.weights
-        # Where other processes make the features, the sample comes here before they are busy.
-        early = Sample.draw(problem, factors) if factors.spread else None
+        # A lazy sample comes here before the processes that make the features are busy.
+        early = Sample.draw(problem, factors) if array_ops.is_lazy(weights) else None
         room = room_beside(beside_features(problem))
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)
         start = first_centres(problem, sample, factors)
         stop: Any = {"max_iter": problem.max_iter, "tol": problem.tol}
-        centres, kept = start.centres, factors.kept()
+        centres, kept = start.centres, factors.parts.kept()
         if kept is not None and len(centres) == 1:  # passes over these cost far less
-            some, numbers = kept
+            some, numbers = Factors(kept[0], factors.core), kept[1]
             own = array_ops.take_rows(weights, numbers)
             before = best_of(on_factors(some, own, centres, start.sample, **stop))
             centres = [before.next_centres]
@@ -55,7 +55,7 @@ def beside_features(problem: Clustering) -> Amounts:
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     return {
         "labels, weights and margins": 56 * n,
-        "sampled rows": factors.take_bytes(size) + 8 * size * (3 * starts + 8),
+        "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
     }
@@ -110,7 +110,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     whole, weights = drawn_rows.factors is None, drawn_rows.weights
     sample, size = drawn_rows.factors or factors, len(weights)
     double = problem.rows.xp.float64
-    nothing = array_ops.like(np.zeros(k), factors.example(), double)
+    nothing = array_ops.like(np.zeros(k), factors.parts.example(), double)
     if not isinstance(init, str):
         given = given_features(init, k, problem.rows, problem.approximation)
         return Start([given], nothing, sample)
@@ -121,7 +121,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     centres = [sample.coordinates(each) for each in seeds]
     if whole:
         return Start(centres, nothing, sample)
-    counts = array_ops.like(weights, factors.example(), double)
+    counts = array_ops.like(weights, factors.parts.example(), double)
     runs = on_factors(sample, counts, centres, sample, max_iter=problem.max_iter, tol=problem.tol)
     best = best_of(runs)
     return Start([best.next_centres], best.masses, sample)

@@ -19,14 +19,13 @@ class Doubt:
     """
 
     def __init__(self, factors: Factors) -> None:
-        self.spread = factors.spread
-        self.margins = array_ops.astype(factors.constant(0.0), np.float32)
-        self.way: np.ndarray | None = None  # what spread margins are still to shrink by
+        self.margins = array_ops.astype(factors.parts.place.constant(0.0), np.float32)
+        self.way: np.ndarray | None = None  # what lazy margins are still to shrink by
 
     @staticmethod
     def is_possible(factors: Factors) -> bool:
         """Whether distances obey the triangle inequality, and rows can be picked out."""
-        return factors.core is None and not array_ops.is_foreign(factors.example())
+        return factors.core is None and not array_ops.is_foreign(factors.parts.example())
 
     def walk(
         self, factors: Factors, weights: Array, run: FeaturedRun, measured: bool = False
@@ -35,7 +34,7 @@ class Doubt:
 
         Where other processes hold the rows, each picks out its own; ``measured`` looks at all.
         """
-        rows = None if self.spread or measured else doubtful(self.margins)
+        rows = None if measured or array_ops.is_lazy(self.margins) else doubtful(self.margins)
         if rows is None:
             way = self.way
             state = [run.labels, self.margins]
@@ -46,9 +45,8 @@ class Doubt:
             self.way = None
             return told
         some = [run.labels[rows], self.margins[rows]]
-        told, some = walk(
-            factors.some(rows), weights[rows], [run], some, wrap=lambda looks: WithMargins(looks)
-        )
+        chosen = Factors(factors.parts.choose(rows), factors.core)
+        told, some = walk(chosen, weights[rows], [run], some, wrap=lambda looks: WithMargins(looks))
         run.labels[rows], self.margins[rows] = some
         run.masses = array_ops.mass_by_label(run.labels, weights, run.centres.shape[0])
         return told
@@ -60,7 +58,7 @@ class Doubt:
         other = np.full(len(way), way[farthest])
         other[farthest] = way[second]
         way = (way + other).astype(np.float32)
-        if self.spread:
+        if array_ops.is_lazy(self.margins):
             self.way = way
         else:
             self.margins -= way[run.labels]

@@ -14,7 +14,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.learners.kmeans.clustering import Run
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, norms_in
 
 
 @dataclass(eq=False)
@@ -142,18 +142,19 @@ def walk(
     norms = xp.sum(centres * dual, axis=0)
 
     def prepare(columns: slice) -> Callable[..., Looked]:
-        lengths = factors.norms_in(columns)
+        lengths = norms_in(factors, columns)
         return wrap(Looks(dual[columns, :], norms, k, lengths, dtype, measured))
 
     plain = len(state) == 1 and len(runs) == 1 and not measured
-    fused = plain and fused_pass_serves(factors.example(), k)
-    by_part, state = (factors.stored() if fused else factors).sum(
+    fused = plain and fused_pass_serves(factors.parts.example(), k)
+    by_part, state = factors.sum(
         prepare,
         weights,
         state=state,
         row_bytes=2 * k * len(runs) * array_ops.itemsize(dtype),
         result_bytes=8 * k * len(runs) * factors.rank,
         label="Lloyd",
+        stored=fused,
     )
     gains, masses, told = zip(*by_part, strict=True)
     gains, masses = xp.concat(gains, axis=1), sum(masses)

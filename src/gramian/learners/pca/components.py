@@ -35,7 +35,7 @@ class ComponentsProblem(Problem):
         if not self.inverse:
             return [step]
         n, k = self.rows.shape[0], self.count(self.rows.shape[0])
-        kept = 2 * 8 * n * k if keeps_vectors(n, k, self.rows.room()) else 0
+        kept = 2 * 8 * n * k if keeps_vectors(n, k, self.rows.place.room()) else 0
         return [step, {"components": kept, **pre_images_memory(self.rows, k)}]
 
 

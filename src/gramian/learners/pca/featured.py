@@ -34,9 +34,9 @@ class FromMoments(Strategy[ComponentsProblem]):
         """What the fit takes beside features."""
         factors = problem.factors
         n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
-        k, size = problem.count(r), item * factors.inner_size()
+        k, size = problem.count(r), item * factors.parts.widest**2
         return {
-            "components": 2 * 8 * n * k if keeps_vectors(n, k, factors.room()) else 0,
+            "components": 2 * 8 * n * k if keeps_vectors(n, k, factors.parts.place.room()) else 0,
             "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
             "first rows": 8 * min(n, SIGN_ROWS) * r,
             "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
@@ -65,7 +65,7 @@ def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem
     found = moments.components(factors.core, problem.count(factors.rank), factors.dtype)
     if problem.n_components is None:
         found = found.leading(int(np.count_nonzero(found.values)))
-    example, dtype = factors.example(), factors.xp.float64
+    example, dtype = factors.parts.example(), factors.xp.float64
     projection, offset = (
         array_ops.like(each, example, dtype) for each in (found.projection, found.offset)
     )
@@ -74,11 +74,11 @@ def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem
 
 def eigenvectors(found: Components, factors: Factors) -> Array | None:
     """From a pass over the features; None where they are too large to keep."""
-    if not keeps_vectors(factors.shape[0], len(found.values), factors.room()):
+    if not keeps_vectors(factors.shape[0], len(found.values), factors.parts.place.room()):
         return None
     scores = scores_of(found.projection, found.offset, factors)
     roots = inverse_roots(found.values)
-    scores *= roots if factors.spread else array_ops.like(roots, scores)
+    scores *= array_ops.beside(roots, scores)
     return array_ops.settled(scores)
 
 

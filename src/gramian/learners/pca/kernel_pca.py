@@ -25,7 +25,7 @@ from gramian.learners.pca.featured import FromMoments, components_of, scores_of,
 from gramian.learners.pca.moments import Moments
 from gramian.learners.pca.pre_images import OneRow, PreImages
 from gramian.matrices.factors import Factors
-from gramian.rows import ArrayRows, FeatureRows, as_rows
+from gramian.rows import ArrayRows, FeatureRows
 
 __all__ = ["KernelPCA"]
 
@@ -168,7 +168,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self._keep(analysis, problem)
         self._pre_images = self._learn_inverse(problem) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = problem.given.settled(self._eigenvectors)
+            self._eigenvectors = problem.given.place.hand_back_kept(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
@@ -271,7 +271,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         new = self._new_rows(X, self._projection)
         scores = new.product
         scores -= array_ops.beside(self._offset, scores)
-        return new.rows.answer(array_ops.astype(scores, new.dtype))
+        return new.rows.place.hand_back(array_ops.astype(scores, new.dtype))
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, then the components of the training rows."""
@@ -306,17 +306,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             got = "objects" if rows.are_objects else "a precomputed matrix"
             raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
         roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
-        if self._eigenvectors is None and rows.spread:
-            lazy = scores_of(self._projection, self._offset, problem.factors)
-            kept = as_rows(lazy)
-            scores = FeatureRows(kept, lambda s, out=None: s, k, dtype)
+        later = None
+        if self._eigenvectors is None:
+            later = rows.place.later(scores_of, self._projection, self._offset, problem.matrix)
+        if later is not None:
+            scores = FeatureRows(later, lambda s, out=None: s, k, dtype)
         elif self._eigenvectors is None:
             assert self.approximation_ is not None
             work = 2 * 8 * self.approximation_.n_components_
             serial = self.kernel_.serial
             scores = FeatureRows(rows, self._scores, k, dtype, work_bytes=work, serial=serial)
         else:
-            kept = rows.keep(self._eigenvectors)
+            kept = rows.place.keep(self._eigenvectors)
             scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
         if not array_ops.to_numpy(self.eigenvalues_).any():
             return OneRow.learn(rows)

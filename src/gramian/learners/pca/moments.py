@@ -57,14 +57,13 @@ class Moments(NamedTuple):
         xp, n = factors.xp, factors.shape[0]
         known = 0 if before is None else sum(map(len, before.first))
         few = factors.take(np.arange(min(n, SIGN_ROWS - known)))
-        counts = factors.part_sizes
-        # Where other processes hold the rows, the first of them speak for their parts.
-        known_by = factors.take(np.arange(min(n, SIGN_ROWS))) if factors.spread else factors
+        counts = factors.parts.sizes
+        known_by = factors.parts.samples(SIGN_ROWS)
         shifts = [
             before.means[i] if before is not None and before.counts[i] else _guessed_mean(Z)
-            for i, Z in enumerate(known_by.parts)
+            for i, Z in enumerate(known_by)
         ]
-        by_start = {c.start: s for c, s in zip(factors.part_columns, shifts, strict=True)}
+        by_start = {c.start: s for c, s in zip(factors.parts.columns, shifts, strict=True)}
 
         def prepare(columns: slice) -> Callable[[Array], tuple[Array, Array]]:
             shift = by_start[columns.start]

@@ -60,7 +60,7 @@ class PreImages:
             turned = array_ops.namespace(z).matrix_transpose(z)
             return turned @ z, turned @ array_ops.astype(array_ops.dense(x), z.dtype)
 
-        aligned = () if scores.rows is rows else (scores.rows.values(),)
+        aligned = () if scores.rows is rows else (rows.place.values(scores.rows),)
         width = scores.shape[1] + 2 * features.shape[1] + 2 * rows.shape[1]
         inner, right = rows.sum(
             part,

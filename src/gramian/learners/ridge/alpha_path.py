@@ -22,7 +22,7 @@ from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targ
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, projected, unprojected
 from gramian.rows import ArrayRows
 
 
@@ -76,7 +76,7 @@ class FactoredPath(Strategy[System]):
 
     def memory(self, system: System) -> Sequence[Amounts]:
         factors = system.factors
-        r, C = factors.rank, factors.values() or factors
+        r, C = factors.rank, projected(factors) or factors
         turned = 2 * 8 * C.rank * r  # from kernel values to directions
         spare = 8 * (2 * r + 3 * STEPS * (system.n_targets + 1))
         copies = 4 if factors.core is None else 7
@@ -111,7 +111,7 @@ def factored_path(
         errors = gcv_errors(spectrum, sums, alphas)
     else:
         assert system is not None
-        rows, P = system.factors.unprojected()
+        rows, P = unprojected(system.factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
         B = system.weighted(system.Y)
@@ -152,8 +152,8 @@ def loo_errors(
     dtype = xp.float64 if precise else rows.dtype
     least = array_ops.eps(dtype)
     fitted = inverse[:, :, None] * spectrum.right[:, None, :]
-    onto_values = array_ops.like(fitted.reshape(len(fitted), -1), rows.example(), dtype)
-    onto_leverage = array_ops.like(inverse, rows.example(), dtype)
+    onto_values = array_ops.like(fitted.reshape(len(fitted), -1), rows.parts.example(), dtype)
+    onto_leverage = array_ops.like(inverse, rows.parts.example(), dtype)
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
 

@@ -130,7 +130,7 @@ class RidgeLearner(KernelLearner):
         held = np.zeros(len(weights), dtype=bool)
         held[system.rng.choice(usable, count, replace=False)] = True
         parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
-        learned, checked = (rows.align(part, rows.xp.float64) for part in parts)
+        learned, checked = (rows.place.align(part, rows.xp.float64) for part in parts)
         return replace(system, weights=learned, held_out=checked)
 
     # Batch by batch.
@@ -233,4 +233,4 @@ class RidgeLearner(KernelLearner):
         """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
         new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
-        return new.rows.answer(array_ops.astype(new.product, new.dtype))
+        return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

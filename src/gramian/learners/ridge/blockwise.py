@@ -13,6 +13,7 @@ from gramian.learners.ridge.factored import Sums, blocks_bytes, from_sums, mean_
 from gramian.learners.ridge.falkon import streams
 from gramian.learners.ridge.systems import Solution, System, Watch, indefinite
 from gramian.learners.strategy import Strategy
+from gramian.matrices.normal_equations import normal_equations
 
 LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
 
@@ -36,7 +37,7 @@ class Blockwise(Strategy[System]):
 
     def solve(self, system: System) -> Solution:
         factors = system.factors
-        blocks, right = factors.normal_equations(system.Y, system.weights)
+        blocks, right = normal_equations(factors, system.Y, system.weights)
         core, alphas = factors.core, system.alphas
         roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
 

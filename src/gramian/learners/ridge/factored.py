@@ -15,7 +15,8 @@ from gramian.backend.wording import counted
 from gramian.learners.ridge.systems import Solution, System, indefinite
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, projected
+from gramian.matrices.normal_equations import normal_equations
 
 
 class Sums(NamedTuple):
@@ -29,7 +30,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def over(cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool) -> Sums:
-        blocks, right = factors.normal_equations(Y, weights, precise=precise)
+        blocks, right = normal_equations(factors, Y, weights, precise=precise)
         return cls.without_features(Y, weights)._replace(blocks=blocks, right=right)
 
     @classmethod
@@ -63,7 +64,7 @@ class Factored(Strategy[System]):
         factors = system.factors
         if factors.core is None:
             copies = min(len(system.alphas), 8) + 1  # Cholesky factors, or eigenvectors
-            return from_sums(system, copies * 8 * factors.inner_size())
+            return from_sums(system, copies * 8 * factors.parts.widest**2)
         return from_sums(system, 6 * 8 * factors.rank**2)
 
     def solve(self, system: System) -> Solution:
@@ -81,7 +82,7 @@ def targets_bytes(system: System) -> Amounts:
 def from_sums(system: System, decomposition: int) -> list[Amounts]:
     """ZᵀWZ in one pass, in float64 where float32 might round too much, and what follows."""
     factors, targets = system.factors, targets_bytes(system)
-    size, walked, P, spare = 8 * factors.inner_size(), factors.values(), 0, 0
+    size, walked, P, spare = 8 * factors.parts.widest**2, projected(factors), 0, 0
     if walked is not None:
         spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
     passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)

@@ -20,7 +20,8 @@ from gramian.backend.threads import one_blas_thread
 from gramian.learners.ridge.factored import Factored, Sums, mean_square, targets_bytes
 from gramian.learners.ridge.systems import Solution, System, Watch
 from gramian.learners.strategy import Strategy, keeping, room_beside
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, keepable, projected, unprojected
+from gramian.matrices.normal_equations import inner_products
 from gramian.rows import ArrayRows, FeatureRows
 
 MOST_ITERATIONS = 150  # where these were not asked for: a direct solution follows
@@ -53,14 +54,14 @@ class Streamed(Strategy[System]):
         )
 
     def memory(self, system: System) -> Sequence[Amounts]:
-        C = system.factors.values() or system.factors
+        C = projected(system.factors) or system.factors
         own = keeping(C, self._beside(system), partly=True, name="kernel values")
         return [own] if system.iterates else [own, *Factored().memory(system)]
 
     def _beside(self, system: System) -> Amounts:
         """What passes over the rows of C take, where Z = C P, beside what is kept of C."""
         factors, t = system.factors, system.n_targets
-        n, r, C = factors.shape[0], factors.rank, factors.values() or factors
+        n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
         m = C.rank
         sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
         passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
@@ -106,7 +107,7 @@ class Streamed(Strategy[System]):
 
 def streams(factors: Factors) -> bool:
     """Whether the factors are features alone, of one part."""
-    return factors.single is not None and factors.core is None
+    return len(factors.parts) == 1 and factors.core is None
 
 
 def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
@@ -116,15 +117,16 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     """
     if not streams(factors):
         return False
-    n, r, projected = factors.shape[0], factors.rank, factors.values()
-    C = projected or factors
+    n, r = factors.shape[0], factors.rank
+    values = projected(factors)
+    C = values or factors
     m = C.rank
-    project = 0 if projected is None else 2 * m * r
+    project = 0 if values is None else 2 * m * r
     factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
-    make = KERNEL_VALUE * m if isinstance(C.single, FeatureRows) else 0
+    make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
     row = make + factor * (project + r * r)  # of normal equations
     times, iterations = _preconditioning(factors)
-    kept = C.keepable(room, partly=True)  # other rows of C are computed anew in each pass
+    kept = keepable(C, room, partly=True)  # other rows of C are computed anew in each pass
     made = make * (n + (n - kept) * iterations)
     passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
     return times * r * row + made + passes < n * row
@@ -137,7 +139,7 @@ def _preconditioning(factors: Factors) -> tuple[float, float]:
     iterations cost little.
     """
     n, r = factors.shape[0], factors.rank
-    most = 2.0 if array_ops.is_on_gpu(factors.example()) else 40.0
+    most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else 40.0
     times = min(max(sqrt(n / r), 4.0), most, n / r)
     return times, 120 / times**0.7
 
@@ -201,7 +203,7 @@ class _Products:
 
     def __init__(self, system: System, room: int) -> None:
         factors = system.factors
-        rows, self._P = factors.unprojected()
+        rows, self._P = unprojected(factors)
         self.dtype = factors.xp.float64 if system.precise else factors.dtype
         source: Any = rows.parts[0]
         self._fused = None if getattr(source, "fused", None) is None else source
@@ -213,7 +215,7 @@ class _Products:
         return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
-        U = array_ops.like(V, self._C.example(), self._C.xp.float64)
+        U = array_ops.like(V, self._C.parts.example(), self._C.xp.float64)
         U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
         return self._sum(lambda values: values.times(U), U.shape[1])
 
@@ -280,13 +282,12 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
         weights = np.asarray(array_ops.to_numpy(factors.arrange(system.weights)))
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
-    assert factors.single is not None
-    sample = Factors(factors.single.choose(np.sort(numbers)))
+    sample = Factors(factors.parts[0].choose(np.sort(numbers)))
     inner = array_ops.astype(
-        sample.inner_products(precise=system.precise)[0][0], factors.xp.float64
+        inner_products(sample, precise=system.precise)[0][0], factors.xp.float64
     )
     inner *= mass / size
-    P = factors.unprojected()[1]
+    P = unprojected(factors)[1]
     if P is not None:
         # Some landmarks are far from all other rows, and the only ones with certain features. With
         # P Pᵀ = W⁺ the features of the landmarks have the inner products (PᵀP)⁻¹.

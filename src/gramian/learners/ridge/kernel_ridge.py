@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
+from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -19,6 +19,7 @@ from gramian.learners.base import as_targets, check_target, missing_target
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.systems import System
 from gramian.rows import Rows
+from gramian.rows.reading import as_labels
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
@@ -245,7 +246,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         rng = generator(self.random_state)
         system = self._problem(X, rng, sample_weight, _codes(y))
         labels = _class_labels(self, y)
-        self.classes_ = _two_or_more(self, _unique(labels))
+        self.classes_ = _two_or_more(self, array_ops.unique(labels))
         system = self._weighted_by_class(system, labels)
         system = self._with_targets(system, self._targets(labels, system.rows))
         system = self._holding_out(system)
@@ -305,7 +306,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         own = np.ones(len(labels)) if given is None else array_ops.to_numpy(given)
         weights = own * self._weights_by_class(labels, own)
         rows = system.rows
-        return replace(system, weights=rows.align(weights, rows.xp.float64))
+        return replace(system, weights=rows.place.align(weights, rows.xp.float64))
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The class weight of each row; a row of weight 2 counts as two in "balanced"."""
@@ -342,20 +343,12 @@ def _listed(labels: np.ndarray) -> str:
     return ", ".join(map(shown, labels))
 
 
-def _unique(labels: Array) -> np.ndarray:
-    if not array_ops.is_spread(labels):
-        return np.unique(labels)
-    return np.unique(array_ops.to_numpy(array_ops.namespace(labels).unique_values(labels)))
-
-
 def _class_labels(owner: Any, y: Any) -> Array:
     if y is None:
         missing_target(owner)
-    if array_ops.is_spread(y):
-        if y.ndim != 1:
-            raise ValueError(f"y of dask must have one dimension; got {y.ndim}.")
-        return y
-    labels = column_or_1d(array_ops.to_numpy(y), warn=True)
+    labels = as_labels(y)
+    if array_ops.is_foreign(labels):
+        return labels
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)

@@ -16,7 +16,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, unprojected
 
 PATIENCE = 5  # iterations that may pass without a smaller error on the rows held out
 
@@ -84,7 +84,7 @@ class System(Problem):
 
     def local(self, coefficients: Any) -> Array:
         """Coefficients, of the library and device of the matrix, in float64."""
-        example = self.factors.example()
+        example = self.factors.parts.example()
         return array_ops.like(coefficients, example, array_ops.namespace(example).float64)
 
     @property
@@ -167,7 +167,7 @@ def rounds_too_much(
     changes K̃ is seen on a sample of rows; ``seen`` are rows to be added to these. Without alpha,
     that of the default path is meant, which is relative to the largest eigenvalue.
     """
-    C, P = factors.unprojected()
+    C, P = unprojected(factors)
     if P is None or array_ops.itemsize(factors.dtype) == 8:
         return False
     n = factors.shape[0]

@@ -15,7 +15,7 @@ import numpy as np
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import ArrayRows, Rows, Walk
 
 if TYPE_CHECKING:
     from gramian.rows.dask.calls import Call
@@ -150,12 +150,12 @@ def members(reading: Reading, first: int, chunk: Any, labels: np.ndarray, label:
     return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
 
 
-def map_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Array:
-    return rows.map(function, *aligned, **options)
+def map_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Array:
+    return rows._map(function, aligned, walk)
 
 
-def sum_here(function: Any, options: dict[str, Any], rows: Rows, *aligned: Array) -> Any:
-    return rows.sum(function, *aligned, **options)
+def sum_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Any:
+    return rows._sum(function, aligned, None, walk)
 
 
 def same(x: Array, out: Array) -> Array:

@@ -68,8 +68,8 @@ class SQUEAK(LeverageSampler):
         return super().select_bytes(rows, m + (self.block_size or m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
-        merged = gram.rows.spread and not gram.kernel.is_matrix
-        rows, passing = (self._merged if merged else self._passed)(gram, m, rng)
+        found = None if gram.kernel.is_matrix else self._merged(gram, m, rng)
+        rows, passing = found or self._passed(gram, m, rng)
         return rows, passing.scores
 
     def _passed(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
@@ -83,12 +83,22 @@ class SQUEAK(LeverageSampler):
             passing.join(array_ops.host_float64(gram.block(block, rows)), self, m, gram.dtype)
         return rows, passing
 
-    def _merged(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
-        """Like ``_passed``, from one dictionary for each part of the rows, which are merged."""
-        seed = int(rng.integers(2**63))
+    def _merged(
+        self, gram: Gram, m: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, _Passing] | None:
+        """Like ``_passed``, from one dictionary for each part of the rows, which are merged.
+
+        None if one process has all rows.
+        """
+
+        def prepare() -> Callable[[Rows, int], _Part]:
+            return partial(_of_part, self, gram.kernel, m, int(rng.integers(2**63)))
+
+        parts = gram.rows.place.by_parts(gram.rows, prepare, serial=gram.kernel.serial)
+        if parts is None:
+            return None
         numbers, passing = np.arange(0), _Passing()
-        operation = partial(_of_part, self, gram.kernel, m, seed)
-        for part in gram.rows.by_parts(operation, serial=gram.kernel.serial):
+        for part in parts:
             survivors = passing.survivors(m, rng)
             evaluations = passing.join_points(
                 gram.kernel, survivors, part.points, self, m, gram.dtype, part.weights

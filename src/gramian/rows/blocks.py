@@ -1,0 +1,162 @@
+"""Walks over rows in this process: blocks that fit the cache and the memory budget, in threads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import in_order
+from gramian.backend.wording import counted
+from gramian.rows import walks
+from gramian.rows.base import Rows
+from gramian.rows.places import Place
+from gramian.rows.walks import Walk, even_spans
+
+
+class BlockRows(Rows):
+    """Rows that are walked in this process, in blocks cut by their size, in threads.
+
+    A subclass reads a block.
+    """
+
+    # How many times a block may be in memory at once, for each thread: as it was read, and moved
+    # to where a kernel loses less to rounding.
+    _held: int = 2
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Array:
+        """Rows start to stop, as an array in memory in the working dtype."""
+
+    @property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], self.example())
+
+    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+        out = walk.into
+        if out is None:
+            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+
+        def one(block: Array, start: int, stop: int) -> None:
+            target = array_ops.span(out, start, stop)
+            parts = (array_ops.span(a, start, stop) for a in aligned)
+            result = function(block, *parts, out=target)
+            if result is not target:
+                target[...] = result
+
+        deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
+        return out
+
+    def _sum(
+        self,
+        function: Callable[..., Any],
+        aligned: tuple[Array, ...],
+        state: Sequence[Array] | None,
+        walk: Walk,
+    ) -> Any:
+        together = (*aligned, *(state or ()))
+
+        def one(block: Array, start: int, stop: int) -> Any:
+            parts = (array_ops.span(a, start, stop) for a in together)
+            return function(block, *parts)
+
+        total: list[Array] = []
+        single = False
+        rows = self._unconverted() if walk.stored else self
+        for part in rows._run(one, rows.spans(walk.work_bytes, walk.start), walk):
+            single = not isinstance(part, tuple)
+            parts = (part,) if single else part
+            if total:
+                for i, p in enumerate(parts):  # over its own memory: sums may be large
+                    total[i] += p
+            else:
+                total = [_as_float64(p) for p in parts]
+        result = total[0] if single else tuple(total)
+        return result if state is None else (result, list(state))
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
+
+        Each block needs ``row_bytes`` a row besides the rows themselves.
+        """
+        workers = self._workers()
+        config.check_fits(
+            workers * self._needed(row_bytes),
+            f"even one row of this computation in each of {counted(workers, 'thread')}",
+            "Set n_threads=1",
+        )
+        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        rows = min(self._most_rows(row_bytes), self.shape[0])
+        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
+        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
+
+    def _unconverted(self) -> BlockRows:
+        """These rows in the dtype that they are stored in, where blocks can be that."""
+        return self
+
+    def _needed(self, row_bytes: int) -> int:
+        """What a row takes in each thread."""
+        return row_bytes + self._held * self.row_bytes
+
+    def _most_rows(self, row_bytes: int) -> int:
+        """The rows of a block, at most."""
+        on_device = array_ops.runs_own_threads(self.example())
+        target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
+        # Blocks should be a small part of the budget, and are never more than half of it: the rest
+        # is for what they are made for.
+        target = min(target, config.memory_budget() // 32)
+        budget = config.memory_budget() // 2 // self._workers()
+        fitting = max(target // (row_bytes + self.row_bytes), walks.LEAST_ROWS)
+        return min(fitting, max(budget // self._needed(row_bytes), 1))
+
+    def _reading_bytes(self) -> int:
+        """What reading takes besides the blocks."""
+        return 0
+
+    def _waiting(self, result_bytes: int = 0) -> int:
+        """How many blocks are in work, or their results wait, at once."""
+        workers = self._workers()
+        most = 1 if workers == 1 else 2 * workers + 1
+        if not result_bytes:
+            return most
+        return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
+
+    def _workers(self) -> int:
+        return 1 if array_ops.runs_own_threads(self.example()) else config.n_threads()
+
+    def _run(
+        self,
+        function: Callable[[Array, int, int], Any],
+        spans: Sequence[tuple[int, int]],
+        walk: Walk,
+    ) -> Iterator[Any]:
+        """Results of ``function(block, start, stop)``, in the order of the spans."""
+
+        def one(item: tuple[int, int, Callable[[], Array]]) -> Any:
+            start, stop, read = item
+            return function(read(), start, stop)
+
+        workers = 1 if walk.serial else self._workers()
+        waiting = self._waiting(walk.result_bytes)
+        return in_order(one, self._blocks(spans), workers, walk.label, len(spans), waiting)
+
+    def _blocks(
+        self, spans: Sequence[tuple[int, int]]
+    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+        """For each span, its ends and a function that gives the block.
+
+        The function is called in a worker; what must be done in order belongs before it.
+        """
+        return ((start, stop, partial(self.block, start, stop)) for start, stop in spans)
+
+
+def _as_float64(x: Array) -> Array:
+    """x in float64, in memory of its own."""
+    xp = array_ops.namespace(x)
+    return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)

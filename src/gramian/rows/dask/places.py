@@ -1,0 +1,396 @@
+"""Cluster: rows in the processes of a dask cluster, or in dask's threads, a task for each chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+from operator import getitem
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config, optional
+from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
+from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
+from gramian.rows.dask import chunks
+from gramian.rows.dask.collections import with_known_chunks
+from gramian.rows.dask.graphs import (
+    Short,
+    Task,
+    chunks_of,
+    computed,
+    constant,
+    joined,
+    one_of,
+    persisted,
+    tree,
+)
+from gramian.rows.dask.workers import Sender, free_bytes, holders
+
+with optional.needed("dask", "Working on dask collections"):
+    import dask.array as da
+    from dask.delayed import Delayed
+
+if TYPE_CHECKING:
+    from gramian.rows.dask.rows import DaskRows
+    from gramian.rows.parts import Map, Parts
+
+CHUNK_BYTES = 128 * 1024**2  # of a result of map: chunks of narrow rows may be too long for it
+ROWS_HERE = 10_000  # at most, of those that a fit brings into this process
+
+
+class Cluster(Place):
+    """Rows in the chunks of a dask array, each of which one process holds.
+
+    Arrays with an entry for each row are dask arrays in chunks of the same lengths.
+
+    Parameters
+    ----------
+    data : dask array of shape (n, d)
+    device : str or None
+        Where workers compute.
+    checked : bool
+        Whether all numbers are known to be finite.
+    sender : Sender
+        What sends functions to the workers, and knows what they have.
+    name : str
+        What messages call the data.
+    """
+
+    def __init__(
+        self, data: Any, device: str | None, checked: bool, sender: Sender, name: str
+    ) -> None:
+        self.data = data
+        self.device = device
+        self.checked = checked
+        self.name = name
+        self._sender = sender
+        self._known_workers: list[str] | None = None
+        super().__init__(int(data.shape[0]), self._reference())
+
+    def _reference(self) -> Array:
+        """An array of this process, of the library that workers compute with."""
+        example = np.empty(0, array_ops.float_dtype(np.empty(0, self.data.dtype)))
+        if self.device is None:
+            return example
+        with optional.needed("torch", f"device={self.device!r}"):
+            import torch
+
+        return array_ops.like(example, torch.empty(0))  # here, whatever the workers have
+
+    def example(self, dtype: Any = None) -> Array:
+        """Return an array without entries, of the library of results in this process."""
+        if dtype is None:
+            return self.reference
+        return array_ops.empty((0,), self.reference, dtype)
+
+    def derived(self, data: Any, *, checked: bool = True) -> DaskRows:
+        """Return other rows on the same workers."""
+        from gramian.rows.dask.rows import DaskRows
+
+        return DaskRows._at(Cluster(data, self.device, checked, self._sender, self.name))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The number of rows of each chunk."""
+        return self.data.chunks[0]
+
+    @cached_property
+    def pieces(self) -> list[tuple[Delayed, int]]:
+        """Each chunk, and the number of its first row."""
+        return list(zip(chunks_of(self.data), accumulate((0, *self.lengths[:-1])), strict=True))
+
+    @property
+    def reading(self) -> chunks.Reading:
+        """How tasks read their chunks."""
+        return chunks.Reading(self.device, self.checked, config.asked_budget(), self.name)
+
+    # Walks.
+
+    def map_chunks(
+        self, operation: Callable[..., Array], aligned: Sequence[Array], walk: Walk
+    ) -> Array:
+        """Return one result per row, of ``operation(rows, *aligned)`` for each chunk's rows."""
+        host = array_ops.host_dtype(walk.dtype)
+        assert host is not None
+        place = self._finer((1 if walk.width is None else walk.width) * host.itemsize)
+        call, arrays = place._sender.send(operation)
+        slots, together = place._parts(aligned)
+        options = call, arrays, place.reading, walk.serial, slots
+        tasks = [
+            Task(chunks.map_chunk, *options, first, chunk, *parts)
+            for (chunk, first), parts in zip(place.pieces, together, strict=True)
+        ]
+        return joined(tasks, place.lengths, walk.ending, host)
+
+    def sum_chunks(
+        self,
+        operation: Callable[..., Any],
+        aligned: Sequence[Array],
+        state: Sequence[Array] | None,
+        walk: Walk,
+    ) -> Any:
+        """Return the sum of ``operation(rows, *aligned, *state)`` over the rows of all chunks.
+
+        The operation may give lists and tuples of arrays, which are added one by one.
+        """
+        place = self
+        if walk.start:
+            assert state is None, "what is written into belongs to all rows"
+            place = self.derived(self.data[walk.start :], checked=self.checked).place
+            aligned = tuple(array[walk.start :] for array in aligned)
+        return place._sum_all(operation, aligned, state, walk)
+
+    def _sum_all(
+        self,
+        operation: Callable[..., Any],
+        aligned: Sequence[Array],
+        state: Sequence[Array] | None,
+        walk: Walk,
+    ) -> Any:
+        state = None if state is None else [self.align(array) for array in state]
+        (call, arrays), count = self._sender.send(operation), len(state or ())
+        slots, together = self._parts((*aligned, *(state or ())))
+        options = call, arrays, self.reading, walk.serial, slots
+        tasks = [
+            Task(chunks.sum_chunk, *options, first, count, chunk, *parts)
+            for (chunk, first), parts in zip(self.pieces, together, strict=True)
+        ]
+        workers = self._workers()
+        results = joined(tasks, self.lengths, (), object, workers)
+        if state is None:
+            return chunks.nested(self.local, computed(tree(chunks_of(results), workers)))
+        # Sums may travel, what was written not: it is taken out when it is needed.
+        totals = [Task(getitem, result, 0).made() for result in chunks_of(results)]
+        total, held = persisted(tree(totals, workers), results)
+        result = chunks.nested(self.local, computed(total))
+        return result, [one_of(held, 1 + i, array) for i, array in enumerate(state)]
+
+    def local(self, x: Any) -> Any:
+        """Return a result as an array of this process."""
+        return x if self.device is None else array_ops.like(x, self.reference)
+
+    # Arrays with an entry for each row.
+
+    def align(self, values: Any, dtype: Any = None) -> Array:
+        if hasattr(type(values), "to_dask_array"):  # a series or frame
+            values = values.to_dask_array()
+        if not array_ops.is_lazy(values):
+            values = np.asarray(array_ops.to_numpy(values))
+            _check_length(values, self.n)
+            values = da.from_array(values, chunks=(self.lengths, *((s,) for s in values.shape[1:])))
+        values = with_known_chunks(values)
+        _check_length(values, self.n)
+        if values.chunks[0] != self.lengths or any(len(c) > 1 for c in values.chunks[1:]):
+            values = values.rechunk((self.lengths, *((s,) for s in values.shape[1:])))
+        host = None if dtype is None else array_ops.host_dtype(dtype)
+        return values if host is None or values.dtype == host else values.astype(host)
+
+    def constant(self, value: float) -> Array:
+        return constant(value, self.lengths)
+
+    def column(self, values: Any, dtype: Any = None) -> Array:
+        one = np.ndim(values) == 0
+        return super().column(values, dtype) if one else self.align(values, dtype)
+
+    def targets(self, y: Any, owner: Any) -> Array:
+        y = array_ops.settled(self.align(y))  # where it is used in each pass
+        if y.dtype.kind not in "biuf" or not array_ops.all_finite(y):
+            raise ValueError(f"y must hold finite numbers; it has dtype {y.dtype}, or NaN.")
+        return y
+
+    def empty_columns(self, most: int, dtype: Any) -> Array:
+        return super().empty_columns(0, dtype)  # it grows: lazy arrays are not written into
+
+    def with_columns(self, array: Array, used: int, new: Array) -> Array:
+        both = [array, new] if used else [new]
+        return array_ops.settled(array_ops.namespace(new).concat(both, axis=1))
+
+    # Memory.
+
+    def room(self) -> int:
+        return free_bytes()
+
+    def check_room(self, size: int, what: str, advice: str) -> None:
+        """A lazy result needs no room in this process."""
+
+    def share(self, room: int | None, partly: bool) -> tuple[int, bool]:
+        return self.room() // 2, False  # that of the workers, for all rows or none
+
+    def planned(self, rows: Rows) -> Rows:
+        from gramian.rows.files.rows import planned_rows
+
+        # What grows with the number of rows is where they are.
+        n, dtype = min(rows.shape[0], ROWS_HERE), array_ops.host_dtype(rows.dtype)
+        return planned_rows(n, rows.shape[1], dtype, False)
+
+    # Rows elsewhere, and from elsewhere.
+
+    def here(self, rows: Rows) -> Rows:
+        width = self.data.shape[1]
+        config.check_fits(
+            self.n * width * array_ops.itemsize(self.reference.dtype),
+            f"all {counted(self.n, 'row')} in this process, as an exact kernel matrix needs them",
+            "Use an approximation, such as kernel=Nystroem(kernel, 1000)",
+        )
+        gathered = rows._maker()(ArrayRows(self.take(range(self.n))))
+        gathered.names = rows.names
+        return gathered
+
+    def check_whole(self, what: str) -> None:
+        raise ValueError(
+            f"{what} needs whole columns of the kernel matrix in one process, and these rows are "
+            "held by others: use landmarks='rpcholesky', or gather the rows where they are few "
+            "(X.compute())."
+        )
+
+    def to_device(self, rows: Rows, device: str, *, must: str = "") -> Rows:
+        if must:
+            raise ValueError(
+                f"This {must} was fitted on {device}, from rows of one process: dask's do not go "
+                "there. Give it NumPy arrays, chunk by chunk, or tensors."
+            )
+        return rows
+
+    def keep(self, values: Array) -> Rows:
+        (held,) = persisted(values)
+        return self.derived(held)
+
+    def keep_half(self, values: Array, dtype: Any) -> Rows:
+        return self.keep(values)
+
+    def samples(self, parts: Parts, count: int) -> Parts:
+        return parts.take(np.arange(min(self.n, count)))
+
+    def arrays(self, parts: Sequence[Rows]) -> list[Array] | None:
+        return None
+
+    def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
+        from gramian.rows.dask.rows import DaskRows
+
+        return DaskRows(compute(*arguments))
+
+    def take(self, indices: Any) -> Array:
+        """Return the rows with these numbers, as one array in this process."""
+        numbers = np.asarray(indices, dtype=np.intp)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n:
+            raise IndexError(
+                f"Row numbers must be from 0 to {self.n - 1}; got {numbers.min()} to "
+                f"{numbers.max()}."
+            )
+        different, where = np.unique(numbers, return_inverse=True)
+        tasks = [
+            Task(chunks.take_chunk, self.reading, first, chunk, own).made()
+            for chunk, first, own in self.within(different)
+        ]
+        if not tasks:
+            shape = (0, int(self.data.shape[1]))
+            return array_ops.empty(shape, self.reference, self.reference.dtype)
+        taken = array_ops.concat_rows(list(computed(tasks)))
+        return self.local(taken if _is_counting(where, len(different)) else taken[where])
+
+    def within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, int, np.ndarray]]:
+        """The chunks that hold some of these ascending numbers, and which of their rows."""
+        for (chunk, first), length in zip(self.pieces, self.lengths, strict=True):
+            start, stop = np.searchsorted(numbers, (first, first + length))
+            if start < stop:
+                yield chunk, first, numbers[start:stop] - first
+
+    # Groups of rows.
+
+    def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
+        parts = chunks_of(self.align(labels))
+        counts = computed([Task(chunks.counts, own, count).made() for own in parts])
+        members: list[Rows] = []
+        for label in range(count):
+            pieces, lengths = [], []
+            for (chunk, first), own, found in zip(self.pieces, parts, counts, strict=True):
+                if found[label]:
+                    pieces.append(Task(chunks.members, self.reading, first, chunk, own, label))
+                    lengths.append(int(found[label]))
+            members.append(self.of_pieces(pieces, lengths) if pieces else ArrayRows(self.take([])))
+        return [rows._maker()(part) for part in members]
+
+    def of_pieces(self, pieces: list[Task], lengths: list[int]) -> DaskRows:
+        """Return rows whose chunks are these tasks."""
+        dtype = array_ops.host_dtype(self.reference.dtype)
+        return self.derived(joined(pieces, lengths, (int(self.data.shape[1]),), dtype))
+
+    def by_parts(
+        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], Any]], *, serial: bool = False
+    ) -> list[Any] | None:
+        operation, make = prepare(), rows._maker()
+
+        def of_part(part: Rows, first: int) -> Any:
+            return operation(make(part), first)
+
+        (call, arrays), reading = self._sender.send(of_part), self.reading
+        return computed(
+            [
+                Task(chunks.part_chunk, call, arrays, reading, serial, first, chunk).made()
+                for chunk, first in self.pieces
+            ]
+        )
+
+    def in_parts(
+        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: Any, serial: bool
+    ) -> Parts:
+        from gramian.rows.dask.parts import ClusterParts
+
+        return ClusterParts(rows, labels, maps, dtype=dtype, serial=serial)
+
+    # Results.
+
+    def hand_back_kept(self, values: Array) -> Array:
+        return array_ops.settled(self.align(values))
+
+    # Inside.
+
+    def _parts(self, aligned: Sequence[Any]) -> tuple[list[int | None], Iterator[tuple[Any, ...]]]:
+        """For each chunk its parts of the aligned arrays; which of a task's results these are."""
+        columns: list[Any] = []
+        slots: list[int | None] = []
+        for array in aligned:
+            if isinstance(array, range):
+                edges = [0, *accumulate(self.lengths)]
+                columns.append([array[a:b] for a, b in pairwise(edges)])
+                slots.append(None)
+                continue
+            array = self.align(array)
+            short = isinstance(array, Short)
+            columns.append(array.pieces if short else chunks_of(array))
+            slots.append(array.slot if short else None)
+        none: list[tuple[Any, ...]] = [()] * len(self.lengths)
+        return slots, zip(*columns, strict=True) if columns else iter(none)
+
+    def _finer(self, row_bytes: int) -> Cluster:
+        """These rows in chunks whose results, of so many bytes a row, are not too large."""
+        most = max(CHUNK_BYTES // max(row_bytes, 1), 1)
+        if max(self.lengths, default=0) <= most:
+            return self
+        lengths = [b - a for n in self.lengths for a, b in even_spans(0, n, most)]
+        data = self.data.rechunk((tuple(lengths), self.data.chunks[1]))
+        return self.derived(data, checked=self.checked).place
+
+    def _workers(self) -> list[str]:
+        """The worker that holds each chunk, as far as one does: what it adds up need not travel."""
+        if self._known_workers is not None:
+            return self._known_workers
+        workers = holders(self.data, [chunk.key for chunk, _ in self.pieces])
+        if all(workers):
+            self._known_workers = workers
+        return workers
+
+
+def _is_counting(where: np.ndarray, n: int) -> bool:
+    return len(where) == n and bool(np.all(where == np.arange(n)))
+
+
+def _check_length(values: Any, n: int) -> None:
+    if values.ndim == 0 or values.shape[0] != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: the rows are {n}, other "
+            f"values have shape {tuple(values.shape)}."
+        )

@@ -1,0 +1,68 @@
+"""What workers have: memory, chunks of rows, and functions and arrays that were sent to them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from gramian.backend import config, optional
+from gramian.rows.dask import chunks
+from gramian.rows.dask.graphs import Task, clear_errors, current_client
+
+with optional.needed("dask", "Working on dask collections"):
+    from dask.base import DaskMethodsMixin
+    from dask.delayed import Delayed, delayed
+
+    from gramian.rows.dask.calls import Call, Large, packed
+
+
+class Sender:
+    """Sends functions to the workers; large arrays in them go to each worker once."""
+
+    def __init__(self) -> None:
+        self._sent: dict[Any, Any] = {}  # what the workers have already, by client and content
+
+    def send(self, function: Callable[..., Any]) -> tuple[Delayed, list[Any]]:
+        """Return the function where tasks find it, and the large arrays in it."""
+        client = current_client()
+        if client is None:
+            return delayed(Call(function), name=f"call-{uuid.uuid4().hex}", traverse=False), []
+        from gramian.rows.dask.places import Cluster
+        from gramian.rows.dask.rows import DaskRows
+
+        data, apart = packed(function, never=(DaskRows, Cluster, DaskMethodsMixin))
+        futures = [self._broadcast(client, large) for large in apart]
+        return Task(Call, None, data).made(), futures
+
+    def _broadcast(self, client: Any, large: Large) -> Any:
+        key = client.id, large.content
+        if key not in self._sent:
+            with clear_errors():
+                self._sent[key] = client.scatter(large.array, broadcast=True, hash=False)
+        return self._sent[key]
+
+
+def free_bytes() -> int:
+    """Return what all workers together may still hold."""
+    client = current_client()
+    if client is None:
+        return config.memory_budget()
+    own = config.asked_budget()  # that of each process
+    with clear_errors():
+        free = client.run_on_scheduler(chunks.free_memory)
+    most = [config.memory_budget() if size is None else size for size in free]
+    return sum(most if own is None else (min(own, size) for size in most))
+
+
+def holders(data: Any, keys: list[Any]) -> list[str]:
+    """Return the worker that holds each chunk of an array, "" where none does."""
+    client = current_client()
+    if client is None:
+        return [""] * len(keys)
+    with clear_errors():
+        held = {future.key: future for future in client.futures_of(data)}
+        if not all(key in held for key in keys):  # computed whenever it is walked
+            return [""] * len(keys)
+        found = client.who_has(list(held.values()))
+    return [min(found.get(key) or [""]) for key in keys]

@@ -1,0 +1,295 @@
+"""Parts: features of rows in parts, each of which has columns of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import side_by_side
+from gramian.rows.arrays import ArrayRows
+from gramian.rows.base import Rows
+from gramian.rows.features import FeatureRows, held
+from gramian.rows.places import Place
+from gramian.rows.walks import Walk
+
+LEAST_KEPT = 0.02  # of the rows: fewer are not worth keeping
+
+
+class Map(NamedTuple):
+    """How the rows of a part become features."""
+
+    features: Callable[..., Array]
+    width: int
+    work_bytes: int = 0
+    row_evaluations: int = 0
+
+
+class Parts:
+    """Features Z of n rows in parts; a row has features in the columns of its own part only.
+
+    A sequence of the parts, each of which is rows of features. Arrays that are walked with them,
+    and results, are in the order of the parts: ``arrange`` and ``restore`` go there and back.
+
+    Parameters
+    ----------
+    members : sequence of Rows
+        The features of each part, of shape (rows of the part, columns of the part).
+    order : array of int, optional
+        The number, in the data, of each row of the parts. By default they are in order.
+    kept : Parts, optional
+        The first rows of each part, if only these are in memory.
+    """
+
+    def __init__(
+        self, members: Sequence[Rows], order: np.ndarray | None = None, kept: Parts | None = None
+    ) -> None:
+        self.order = order
+        self.dtype = members[0].dtype
+        self.columns = slices(part.shape[1] for part in members)
+        self._members = list(members)
+        self._rows = slices(part.shape[0] for part in members)
+        self._kept = kept
+
+    def __iter__(self) -> Iterator[Rows]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, i: int) -> Rows:
+        return self._members[i]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows, and of the columns of all parts."""
+        return self._rows[-1].stop, self.columns[-1].stop
+
+    @property
+    def place(self) -> Place:
+        """Where the rows are."""
+        place = self._members[0].place
+        return place if len(self) == 1 else Place(self.shape[0], place.reference)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of rows of each part."""
+        return [part.shape[0] for part in self]
+
+    @property
+    def widest(self) -> int:
+        """The columns of the widest part."""
+        return max(columns.stop - columns.start for columns in self.columns)
+
+    @property
+    def evaluations(self) -> int:
+        """The kernel values that one walk computes: none where features are kept."""
+        return sum(getattr(part, "evaluations", 0) for part in self)
+
+    def example(self) -> Array:
+        """Return an array without entries, of the library, device and dtype of features."""
+        return self._members[0].example()
+
+    # Walks.
+
+    def arrange(self, V: Array) -> Array:
+        """Return an array of shape (n, ...), in the order of the data, in that of the parts."""
+        return V if self.order is None else array_ops.take_rows(V, self.order)
+
+    def restore(self, V: Array) -> Array:
+        """Undo ``arrange``."""
+        return V if self.order is None else array_ops.take_rows(V, _inverse(self.order))
+
+    def map(
+        self,
+        prepare: Callable[[slice], Callable[..., Array]],
+        aligned: tuple[Array, ...],
+        walk: Walk,
+    ) -> Array:
+        """Return one result per row; ``prepare(columns)`` gives a part's function of a block."""
+
+        def one(i: int) -> Array:
+            return self[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
+
+        results = self._each(one)
+        return results[0] if len(results) == 1 else self.place.xp.concat(results, axis=0)
+
+    def sum(
+        self,
+        prepare: Callable[[slice], Callable[..., Any]],
+        aligned: tuple[Array, ...],
+        state: Sequence[Array] | None,
+        walk: Walk,
+    ) -> Any:
+        """Return a list of the sums of each part; with a ``state``, that and the state after."""
+        if len(self) == 1 and state is not None and self.shape[0]:
+            total, after = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
+            return [total], after
+        together = (*aligned, *(state or ()))
+
+        def one(i: int) -> Any:
+            own, function = self._of_part(i, together), prepare(self.columns[i])
+            if self[i].shape[0] == 0:  # no block to begin with: sums of nothing have their shape
+                return function(self[i].collect(), *own)
+            return self[i]._sum(function, own, None, walk)
+
+        totals = self._each(one)
+        return totals if state is None else (totals, list(state))
+
+    def _of_part(self, i: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        if len(self) == 1:
+            return arrays
+        rows = self._rows[i]
+        return tuple(array_ops.span(a, rows.start, rows.stop) for a in arrays)
+
+    def _each(self, function: Callable[[int], Any]) -> list[Any]:
+        """Parts side by side, each in one thread; a single one uses all threads itself."""
+        serial = any(getattr(part, "serial", False) for part in self)
+        serial = serial or array_ops.runs_own_threads(self.example())
+        return side_by_side(function, range(len(self)), "parts", serial=serial)
+
+    # Some of the rows.
+
+    def take(self, numbers: np.ndarray) -> Parts:
+        """Return the features of the rows with these numbers, kept in memory."""
+        numbers = np.asarray(numbers)
+        where = numbers if self.order is None else _inverse(self.order)[numbers]
+        parts, order = [], []
+        for part, rows in zip(self, self._rows, strict=True):
+            mine = np.flatnonzero((where >= rows.start) & (where < rows.stop))
+            parts.append(ArrayRows(part.take(where[mine] - rows.start)))
+            order.append(mine)
+        return Parts(parts, np.concatenate(order))
+
+    def take_bytes(self, count: int) -> int:
+        """Return what ``take`` of so many rows takes: features, partly twice, and the rows."""
+        of_row = max((x.rows.row_bytes for x in self if isinstance(x, FeatureRows)), default=0)
+        return count * (2 * self.nbytes() // max(self.shape[0], 1) + of_row)
+
+    def samples(self, count: int) -> Parts:
+        """Return parts that begin with rows of each part, quick to read: these themselves.
+
+        On a cluster, the parts of the first ``count`` rows in all.
+        """
+        return self.place.samples(self, count)
+
+    def choose(self, positions: np.ndarray) -> Parts:
+        """Return the rows at ascending positions in the order of the parts, left where they are."""
+        edges = np.searchsorted(positions, [0, *(rows.stop for rows in self._rows)])
+        return Parts(
+            [
+                part.choose(positions[first:last] - rows.start)
+                for part, rows, (first, last) in zip(self, self._rows, pairwise(edges), strict=True)
+            ]
+        )
+
+    def kept(self) -> tuple[Parts, np.ndarray] | None:
+        """Return the rows that are in memory, and their numbers, if others are not."""
+        if self._kept is None:
+            return None
+        assert self.order is not None
+        numbers = [
+            self.order[rows.start : rows.start + part.shape[0]]
+            for part, rows in zip(self._kept, self._rows, strict=True)
+        ]
+        return self._kept, np.concatenate(numbers)
+
+    def arrays(self) -> list[Array] | None:
+        """Return each part as an array; None where other processes hold the rows."""
+        return self.place.arrays(self._members)
+
+    def values(self, into: Array | None = None) -> Array:
+        """Return Z of a single part as one array, a lazy one on a cluster; or write it ``into``."""
+        (part,) = self
+        if into is None:
+            return part._values()
+        return part.map(lambda z, out: z, width=part.shape[1], dtype=part.dtype, into=into)
+
+    def product(self) -> tuple[Parts, Array] | None:
+        """Return C and P, if Z is in one part and made as their product."""
+        product = getattr(self[0], "product", None) if len(self) == 1 else None
+        return None if product is None else (Parts([product[0]], self.order), product[1])
+
+    # Keeping features.
+
+    def nbytes(self, *, half: bool = False) -> int:
+        """Return what the features of all rows take when they are kept."""
+        numbers = sum(part.shape[0] * part.shape[1] for part in self)
+        return numbers * (2 if half else array_ops.itemsize(self.dtype))
+
+    def order_nbytes(self) -> int:
+        """Return what is kept besides: which row is where."""
+        return 0 if self.order is None else self.order.nbytes
+
+    def keepable(
+        self, room: int | None, *, partly: bool = False, half: bool = False, besides: int = 0
+    ) -> int:
+        """Return how many rows ``persist`` keeps: none, all or, with ``partly``, some.
+
+        ``besides`` is what else the room is for.
+        """
+        n, size = self.shape[0], self.nbytes(half=half)
+        room, partly = self.place.share(room, partly)
+        besides += self.order_nbytes()
+        if size + besides <= room:
+            return n
+        if not partly or not all(isinstance(part, FeatureRows) for part in self):
+            return 0
+        # The order of the rows is kept too.
+        fraction = (room - besides - 8 * n) / size
+        return int(fraction * n) if fraction >= LEAST_KEPT else 0
+
+    def kept_bytes(self, count: int, *, half: bool = False) -> int:
+        """Return what the features take where those of ``count`` rows are kept."""
+        order = 8 * self.shape[0] if 0 < count < self.shape[0] else 0
+        return self.nbytes(half=half) * count // max(self.shape[0], 1) + order
+
+    def persist(self, count: int, *, half: bool = False) -> Parts:
+        """Return these parts with the features of ``count`` rows, as ``keepable`` says, kept."""
+        n = self.shape[0]
+        if count == n:
+            return Parts(self._each(lambda i: held(self[i], half=half)), self.order)
+
+        def some(i: int) -> tuple[Rows, np.ndarray]:
+            part = self[i]
+            assert isinstance(part, FeatureRows)
+            kept, order = part.persist_some(count * part.shape[0] // n, half=half)
+            return kept, self._rows[i].start + order
+
+        pairs = self._each(some)
+        order = np.concatenate([order for _, order in pairs])
+        order = order if self.order is None else self.order[order]
+        kept = Parts([part.members[0] for part, _ in pairs])
+        return Parts([part for part, _ in pairs], order, kept)
+
+
+def in_parts(
+    rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: Any, serial: bool = False
+) -> Parts:
+    """Return features of rows, each of which has those that the map of its label makes."""
+    small = rows.shape[0] <= np.iinfo(np.int32).max
+    order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
+    edges = np.cumsum(np.bincount(labels, minlength=len(maps)))
+    members = [
+        FeatureRows(
+            rows.choose(numbers), own.features, own.width, dtype,
+            work_bytes=own.work_bytes, serial=serial, row_evaluations=own.row_evaluations,
+        )
+        for own, numbers in zip(maps, np.split(order, edges[:-1]), strict=True)
+    ]  # fmt: skip
+    return Parts(members, order)
+
+
+def slices(lengths: Iterable[Any]) -> list[slice]:
+    edges = [0, *accumulate(int(length) for length in lengths)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _inverse(order: np.ndarray) -> np.ndarray:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order), dtype=order.dtype)
+    return inverse

@@ -83,7 +83,7 @@ def eigenvectors(found: Components, factors: Factors) -> Array | None:
 
 
 def scores_of(projection: Array, offset: Array, factors: Factors) -> Array:
-    """The components of rows, by their features; lazy where the rows are spread."""
+    """The components of rows, by their features; lazy if the rows are."""
     scores = factors.features_matmul(projection)
     scores -= array_ops.beside(offset, scores)
     return scores

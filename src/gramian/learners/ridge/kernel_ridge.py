@@ -294,7 +294,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
 
     def _targets(self, labels: Array, rows: Rows) -> Array:
         """1 in the column of a row's class, -1 elsewhere; one column for two classes."""
-        members = labels[:, None] == self.classes_  # lazily where the labels are spread
+        members = labels[:, None] == self.classes_  # lazy if the labels are
         targets = array_ops.namespace(labels).where(members, 1.0, -1.0)
         targets = targets if len(self.classes_) > 2 else targets[:, 1:]
         return as_targets(self, targets, rows)

@@ -15,6 +15,9 @@ import gramian
 hypothesis.settings.register_profile("gramian", deadline=None, max_examples=30, derandomize=True)
 hypothesis.settings.load_profile("gramian")
 
+# Doctests are collected from every module, but files of one name cannot be imported twice.
+collect_ignore_glob = ["*conftest.py"]
+
 
 def pytest_make_parametrize_id(config, val, argname):
     """Estimators and functions by what they are, on one line, and the same in every worker."""

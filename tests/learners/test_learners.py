@@ -173,7 +173,7 @@ class TestKMeans:
 
     def test_fewer_distinct_rows_than_clusters(self):
         X = np.repeat([[0.0], [1.0], [5.0]], 10, axis=0)
-        with pytest.warns(ConvergenceWarning, match="Only 3 distinct clusters.*n_clusters=5"):
+        with pytest.warns(ConvergenceWarning, match="Found only 3 distinct clusters.*n_clusters=5"):
             model = KernelKMeans(5, kernel=RBF(1.0), random_state=0).fit(X)
         assert model.inertia_ == pytest.approx(0.0, abs=1e-9)
         assert np.isin(model.predict(X), np.unique(model.labels_)).all()

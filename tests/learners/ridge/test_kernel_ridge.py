@@ -515,7 +515,7 @@ def test_errors(model, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (KernelRidge(kernel=Exact("rbf")), r"needs features: give an approximation, such as"),
+        (KernelRidge(kernel=Exact("rbf")), r"needs features: use an approximation, such as"),
         (KernelRidge("loo"), "alpha='loo' needs all rows.*use alpha='gcv'"),
         (KernelRidge(validation_fraction=0.1), "does not iterate: leave out validation_fraction"),
         (KernelRidgeClassifier(), "classes must be passed on the first call"),

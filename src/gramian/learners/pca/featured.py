@@ -16,7 +16,7 @@ from gramian.learners.pca.components import (
     keeps_vectors,
 )
 from gramian.learners.pca.moments import SIGN_ROWS, Components, Moments
-from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 
 
@@ -43,7 +43,7 @@ class FromMoments(Strategy[ComponentsProblem]):
         }
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
-        factors = problem.factors.persist(room_beside(self._beside(problem)))
+        factors = problem.factors.persist(room_left(self._beside(problem)))
         moments = Moments.over(factors, trace_of_kernel(problem))
         found = components_of(moments, factors, problem)
         vectors = eigenvectors(found, factors)

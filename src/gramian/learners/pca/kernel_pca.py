@@ -168,7 +168,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self._keep(analysis, problem)
         self._pre_images = self._learn_inverse(problem) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = problem.given.place.hand_back_kept(self._eigenvectors)
+            self._eigenvectors = problem.input_rows.place.hand_back_kept(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)

@@ -19,7 +19,7 @@ from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.ridge.factored import Factored, Sums, mean_square, targets_bytes
 from gramian.learners.ridge.systems import Solution, System, Watch
-from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.matrices.normal_equations import inner_products
 from gramian.rows import ArrayRows, FeatureRows
@@ -47,7 +47,7 @@ class Streamed(Strategy[System]):
 
     def _pays(self, system: System) -> bool:
         """Whether it costs less than the sums; before the rows are known, whether it may."""
-        room = room_beside(self._beside(system))
+        room = room_left(self._beside(system))
         precise = (False, True) if system.Y is None else (system.precise,)
         return any(
             iteration_pays(system.factors, system.n_targets, room, precise=p) for p in precise
@@ -74,7 +74,7 @@ class Streamed(Strategy[System]):
         }
 
     def solve(self, system: System) -> Solution:
-        room = room_beside(self._beside(system))  # for C
+        room = room_left(self._beside(system))  # for C
         if system.iterates:
             return self._iterate(system, system.max_iter, room)
         solution = self._iterate(system, min(system.max_iter, MOST_ITERATIONS), room)

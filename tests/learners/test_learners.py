@@ -65,7 +65,7 @@ class TestRidge:
         X, y = digits
         model = KernelRidge(1e-9, kernel=Laplacian(0.5), solver="iterative", max_iter=2)
         poor = gramian.config_context(memory_budget="2MB")  # for the preconditioner
-        with poor, pytest.warns(ConvergenceWarning, match=r"2 iterations.*Raise max_iter"):
+        with poor, pytest.warns(ConvergenceWarning, match=r"2 iterations.*Increase max_iter"):
             model.fit(X, y)
 
     def test_indefinite_kernel(self, rng):

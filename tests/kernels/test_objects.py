@@ -505,7 +505,7 @@ class TestErrors:
             KernelRidge(kernel=SPECTRUM).fit(WORDS, Y, sample_weight=np.ones(3))
 
     def test_no_way_back_to_objects(self):
-        with pytest.raises(ValueError, match="rows to go back to; got objects"):
+        with pytest.raises(ValueError, match="rows that are vectors; got objects"):
             KernelPCA(kernel=SPECTRUM, fit_inverse_transform=True).fit(WORDS)
 
     def test_a_function_that_fails_is_not_hidden(self):

@@ -66,7 +66,7 @@ def _checked(init: Array, k: int, rows: Rows) -> np.ndarray | Rows:
         return as_rows(centres, name="init", objects=rows.are_objects)
     if centres.min() < 0 or centres.max() >= rows.shape[0]:
         raise ValueError(
-            f"Row numbers in init must be from 0 to {rows.shape[0] - 1}; got "
+            f"init as row numbers must be from 0 to {rows.shape[0] - 1}; got "
             f"{centres.min()} to {centres.max()}."
         )
     return centres

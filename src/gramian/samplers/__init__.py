@@ -47,7 +47,7 @@ _BY_NAME: dict[str, type[Sampler]] = by_name(globals(), Sampler)
 
 
 def sampler_names() -> list[str]:
-    """The names that may stand for a sampler, such as ``landmarks="rpcholesky"``.
+    """Return the names of samplers, as in ``landmarks="rpcholesky"``.
 
     Examples
     --------
@@ -59,11 +59,11 @@ def sampler_names() -> list[str]:
 
 
 def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
-    """A sampler from a name, points, row numbers or a sampler.
+    """Return a sampler for a name, points, row numbers or a sampler.
 
-    "auto" stands for k-means centres where rows are vectors, sparse or dense, of which m take at
-    most a sixteenth of the memory budget as a dense array. Else it stands for randomly pivoted
-    Cholesky, or uniform draws where its factor for m landmarks takes more than half of the budget.
+    "auto" uses k-means centres if rows are vectors, sparse or dense, and m dense ones take at most
+    a sixteenth of the memory budget. Otherwise it uses randomly pivoted Cholesky, or uniform draws
+    if the Cholesky factor for m landmarks takes more than half of the budget.
 
     Examples
     --------
@@ -93,13 +93,13 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
         raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
     if gram.rows.are_objects:
-        given = objects.numbers_or_objects(landmarks, "landmarks")
-        return GivenPoints(landmarks) if array_ops.is_objects(given) else GivenIndices(given)
+        checked = objects.numbers_or_objects(landmarks, "landmarks")
+        return GivenPoints(landmarks) if array_ops.is_objects(checked) else GivenIndices(checked)
     if np.ndim(landmarks) == 1 or getattr(landmarks, "ndim", 0) == 1:
         return GivenIndices(landmarks)
     if getattr(landmarks, "ndim", np.ndim(landmarks)) == 2:
         return GivenPoints(landmarks)
     raise TypeError(
         "landmarks must be a name such as 'kmeans', a sampler such as RPCholesky(), points of "
-        f"shape (m, n_columns) or the numbers of m rows; got {landmarks!r}."
+        f"shape (m, n_columns) or m row numbers; got {landmarks!r}."
     )

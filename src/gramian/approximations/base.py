@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -15,11 +15,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, KernelWarning, as_kernel
 from gramian.matrices.factors import Factors, features
 from gramian.matrices.gram import Gram
@@ -78,7 +79,7 @@ class Approximation(
     """
 
     kernel: Any
-    random_state: Any
+    random_state: RandomState
     kernel_: Kernel
     n_components_: int
     evaluations_: int
@@ -88,7 +89,7 @@ class Approximation(
     unbiased = False  # whether the expectation of K̃ is K, so that distances need no correction
 
     @abstractmethod
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Any) -> int:
         """Learn the features, using the exact matrix as an oracle; returns their number.
 
         ``plan`` is the result of ``_plan`` for these rows.
@@ -146,7 +147,9 @@ class Approximation(
         width = int(count) if isinstance(count, Integral) else 1
         return Plan(self, rows, self._planned(rows, width))
 
-    def _planned(self, rows: Rows, width: int, work_bytes: int = 0, product: Any = None) -> Factors:
+    def _planned(
+        self, rows: Rows, width: int, work_bytes: int = 0, product: tuple[Rows, Array] | None = None
+    ) -> Factors:
         """Return factors with ``width`` features per row and ``work_bytes`` of memory for each."""
         return Factors(
             FeatureRows(
@@ -160,7 +163,7 @@ class Approximation(
 
     def _ways(
         self, rows: Rows, *, plan: Plan | None = None, **known: Any
-    ) -> Mapping[Any, Sequence[Amounts]]:
+    ) -> Mapping[Hashable, Sequence[Amounts]]:
         if plan is None or plan.rows is not rows:  # an estimate may replace rows by planned ones
             plan = self._plan(rows)
         return {"fit": plan.steps}
@@ -170,7 +173,7 @@ class Approximation(
         return "Use fewer n_components"
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Approximation:
+    def fit(self, X: RowsLike, y: Array | None = None) -> Approximation:
         """Fit the approximation to the rows X."""
         rows = self._read(X, reset=True, min_rows=2)
         return self.fit_rows(rows, generator(self.random_state), y)
@@ -179,7 +182,7 @@ class Approximation(
         self,
         rows: Rows,
         rng: np.random.Generator,
-        y: Any = None,
+        y: Array | None = None,
         weights: Array | None = None,
         plan: Plan | None = None,
     ) -> Approximation:
@@ -202,7 +205,7 @@ class Approximation(
         return self
 
     @one_blas_thread()
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Return the features of the rows X, whose inner products are K̃; shape (n, r)."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
@@ -215,11 +218,11 @@ class Approximation(
         into = rows.place.memory_to_hand_back((n, r), factors.dtype)
         return rows.place.hand_back(features(factors, into))
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
+    def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
         """Fit to X, and return the features of its rows."""
         return self.fit(X, y).transform(X)
 
-    def factor(self, X: Any) -> Factors:
+    def factor(self, X: RowsLike) -> Factors:
         """Return K̃ of the rows X as factors, for learners and error estimates."""
         return self.factor_rows(self._new_rows(X))
 
@@ -238,24 +241,24 @@ class Approximation(
             )
         )
 
-    def _feature_dtype(self, rows: Rows) -> Any:
+    def _feature_dtype(self, rows: Rows) -> DType:
         """Return the dtype of the features: that of the training rows."""
         return rows.xp.float32 if self._single else rows.xp.float64
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
+    def __call__(self, X: RowsLike, Y: RowsLike | None = None) -> Array:
         """Return the approximate kernel matrix K̃(X, Y); K̃(X, X) if Y is None."""
         rows = self._new_rows(X)
         left = self.factor_rows(rows)
         right = None if Y is None else self.factor(Y)
         return rows.place.hand_back(array_ops.astype(left.dense(right), left.dtype))
 
-    def diag(self, X: Any) -> Array:
+    def diag(self, X: RowsLike) -> Array:
         """Return K̃(x, x) for each row of X; shape (n,)."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
         return rows.place.hand_back(array_ops.astype(factors.diagonal(), factors.dtype))
 
-    def _new_rows(self, X: Any) -> Rows:
+    def _new_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self, "n_components_")
         return self._read(X, reset=False)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -68,7 +68,7 @@ class Series:
         ]
 
 
-def series(owner: Any, gram: Gram) -> Series:
+def series(owner: object, gram: Gram) -> Series:
     """Return the series of a Gram matrix's kernel, with as many terms as its rows need."""
     kernel, rows = gram.kernel, gram.rows
     if kernel.maclaurin(1) is None:
@@ -93,7 +93,7 @@ def series(owner: Any, gram: Gram) -> Series:
 
 
 def _long_enough(
-    owner: Any, kernel: Kernel, u: float, value: float
+    owner: object, kernel: Kernel, u: float, value: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients a_p whose terms a_p u^p add up to the value, and the terms; (terms,)."""
     count = 16
@@ -114,7 +114,7 @@ def _long_enough(
     )
 
 
-def _no_series(owner: Any, kernel: Kernel, reason: str) -> ValueError:
+def _no_series(owner: object, kernel: Kernel, reason: str) -> ValueError:
     advice = "RandomFourier or Nystroem" if kernel.psd else "an exact learner: kernel=Exact(...)"
     return ValueError(
         f"{type(owner).__name__} needs a dot-product kernel with non-negative Maclaurin "
@@ -149,7 +149,7 @@ class DotProductMap(Approximation):
     def _draw(self, series: Series, n: int, rng: np.random.Generator, like: Array) -> Features:
         """Draw n random features; ``like`` (1, d) is a dense row of the data."""
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         n, d = positive_integer(self, "n_components", self.n_components), gram.rows.shape[1]
         if self.keep_linear not in (True, False):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +13,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.threads import one_blas_thread
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.spectrum import Law
 from gramian.matrices.gram import Gram
@@ -82,11 +83,11 @@ class RandomFourier(Approximation):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: str | Kernel = "rbf",
         n_components: int = 100,
         *,
         frequencies: str = "iid",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -105,7 +106,7 @@ class RandomFourier(Approximation):
         return clone(self).set_params(frequencies="orthogonal" if radial else "iid")
 
     @one_blas_thread()
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         n = positive_integer(self, "n_components", self.n_components)
         kinds = ("iid", "orthogonal", "halton", "sobol")
         kind = choice(self, "frequencies", self.frequencies, kinds)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from math import ceil, log, log2
-from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
@@ -82,7 +82,9 @@ def halton_bytes(width: int) -> int:
     return int(20 * width**2 * log(width + 1))
 
 
-def _engine(cls: Any, width: int, rng: np.random.Generator) -> Any:
+def _engine(
+    cls: Callable[..., qmc.QMCEngine], width: int, rng: np.random.Generator
+) -> qmc.QMCEngine:
     # SciPy before 1.15 calls the parameter ``seed``.
     name = "rng" if "rng" in inspect.signature(cls).parameters else "seed"
     return cls(width, scramble=True, **{name: rng})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.device import DeviceRows
@@ -46,7 +47,7 @@ def all_or_nothing(fit: Method) -> Method:
     return guarded  # type: ignore[return-value]
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: RandomState) -> np.random.Generator:
     """Return the random generator of a fit."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
@@ -91,7 +92,7 @@ class KernelEstimator(KernelParameter, ABC):
 
     _device: str | None = None  # the device of the fit, if host rows were moved there
 
-    def _read(self, X: Any, *, reset: bool, min_rows: int = 1) -> Rows:
+    def _read(self, X: RowsLike, *, reset: bool, min_rows: int = 1) -> Rows:
         """Check X and return it as rows: of any kind if ``reset``, as in a fit; else as in the fit.
 
         Whether rows are objects is known from this estimator's fit or, if ``reset``, from an
@@ -133,7 +134,7 @@ class KernelEstimator(KernelParameter, ABC):
         return placed
 
     def estimate_memory(
-        self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False
+        self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False
     ) -> MemoryEstimate:
         """Estimate the peak memory of ``fit``, in addition to its data.
 
@@ -171,7 +172,7 @@ class KernelEstimator(KernelParameter, ABC):
         return affordable(self._estimates(rows, **known))
 
     @config.one_budget()
-    def _estimates(self, rows: Rows, **known: Any) -> dict[Any, MemoryEstimate]:
+    def _estimates(self, rows: Rows, **known: Any) -> dict[Hashable, MemoryEstimate]:
         """Estimate the memory of each way to fit, in order of preference."""
         kernel, read = self._bare_kernel(), 0
         rows = rows.place.planned(rows)
@@ -186,7 +187,7 @@ class KernelEstimator(KernelParameter, ABC):
         }
 
     @abstractmethod
-    def _ways(self, rows: Rows, **known: Any) -> Mapping[Any, Sequence[Amounts]]:
+    def _ways(self, rows: Rows, **known: Any) -> Mapping[Hashable, Sequence[Amounts]]:
         """Return the memory of each step of each way to fit, by name, in order of preference."""
 
     def _check_memory(self, need: MemoryEstimate, rows: Rows, advice: str) -> None:
@@ -194,7 +195,7 @@ class KernelEstimator(KernelParameter, ABC):
         need.check(f"a fit of {type(self).__name__} to rows of shape {rows.shape}", advice)
 
 
-def affordable(estimates: Mapping[Any, MemoryEstimate]) -> MemoryEstimate:
+def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:
     """Return the first estimate that fits the memory budget, or else the first of all."""
     return next((e for e in estimates.values() if e.fits()), next(iter(estimates.values())))
 
@@ -209,7 +210,7 @@ def _bytes_of(rows: Rows) -> int:
     return rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype)
 
 
-def _table(X: Any, rows: Rows) -> Any:
+def _table(X: RowsLike, rows: Rows) -> Any:
     """Return what scikit-learn reads the number of columns and their names from."""
     if rows.names is not None:  # it reads names only from data frames and tables
         return formats.empty_table(rows.names)

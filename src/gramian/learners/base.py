@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -18,6 +18,7 @@ from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, affordable, generator
+from gramian.estimators.parameters import KernelLike, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.learners.strategy import Problem, Strategy
 from gramian.matrices.factors import Factors
@@ -26,7 +27,9 @@ from gramian.rows import Rows
 
 LEAST_LANDMARKS = 100  # of a default approximation, even if they exceed the memory budget
 
-Approximate = Callable[[Kernel, int], Approximation]  # from a plain kernel and a number of rows
+LearnerKernel: TypeAlias = KernelLike | Approximation | Exact
+# Returns the approximation of a plain kernel for a number of rows.
+Approximate: TypeAlias = Callable[[Kernel, int], Approximation]
 
 
 class NewRows(NamedTuple):
@@ -74,10 +77,10 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
     def _problem(
         self,
-        X: Any,
+        X: RowsLike,
         rng: np.random.Generator,
-        sample_weight: Any = None,
-        y: Any = None,
+        sample_weight: Array | None = None,
+        y: Array | None = None,
         approximate: Approximate | None = None,
     ) -> Any:
         """Check X, fit the kernel or its approximation, and pose the problem.
@@ -112,7 +115,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         """Make the problem of this learner from what is known of it, and the parameters."""
         return Problem(**known)
 
-    def _choose(self, problem: Any) -> Strategy[Any]:
+    def _choose(self, problem: Problem) -> Strategy[Any]:
         """Return the first strategy that serves the problem and fits the memory budget."""
         serving = [strategy for strategy in self.strategies if strategy.serves(problem)]
         return next((each for each in serving if each not in problem.too_large), serving[0])
@@ -156,7 +159,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
     def _ways(
         self, rows: Rows, *, planned: Gram | Plan | None = None, n_targets: int = 1, **known: Any
-    ) -> Mapping[Any, Sequence[Amounts]]:
+    ) -> Mapping[Hashable, Sequence[Amounts]]:
         if planned is None:
             planned = self._planned(rows, self._fits_features())
         elif planned.rows is not rows:  # an estimate may replace the rows by planned ones
@@ -180,7 +183,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         }
 
     def _matrix(
-        self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Any
+        self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Array | None
     ) -> Gram | Factors:
         """Fit the kernel or the approximation, and return its exact matrix or its factors."""
         if isinstance(planned, Plan):
@@ -193,7 +196,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         return Gram(kernel, rows)
 
     def _factors(
-        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Any
+        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Array | None
     ) -> Factors:
         """Return the factors of the rows; fits the approximation unless it is fitted already."""
         fitted, rows = plan.approximation, plan.rows
@@ -206,12 +209,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
     def _batch(
         self,
-        X: Any,
+        X: RowsLike,
         rng: np.random.Generator | None,
         *,
         first: bool,
-        sample_weight: Any = None,
-        y: Any = None,
+        sample_weight: Array | None = None,
+        y: Array | None = None,
     ) -> Any:
         """Pose the problem of a batch of rows, with factors; the first fits the approximation."""
         if first:
@@ -227,7 +230,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         return self._pose(matrix=factors, rows=rows, input_rows=rows, weights=weights, rng=rng)
 
     def _first_batch_of(
-        self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
+        self, X: RowsLike, rng: np.random.Generator, sample_weight: Array | None, y: Array | None
     ) -> tuple[Rows, Factors, Array | None]:
         name, param = type(self).__name__, self.kernel
         if isinstance(param, Exact):
@@ -243,7 +246,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         plan = param.plan(rows) if fitted else param.checked_plan(rows)
         return rows, self._factors(plan, rng, weights, y), weights
 
-    def _new_rows(self, X: Any, learned: Array) -> NewRows:
+    def _new_rows(self, X: RowsLike, learned: Array) -> NewRows:
         """Check new rows, and multiply their kernel values or features with what was learned.
 
         ``learned`` has shape (points, columns) or (features, columns).
@@ -259,7 +262,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         return NewRows(rows, product, None, gram.dtype)
 
 
-def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
+def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:
     """Convert y to float64 in the rows' array library; shape (n,) or (n, n_targets)."""
     check_target(owner, y)
     y = rows.place.targets(y, owner)
@@ -269,11 +272,11 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     return rows.place.align(y, rows.xp.float64)
 
 
-def missing_target(owner: Any) -> NoReturn:
+def missing_target(owner: object) -> NoReturn:
     raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
 
 
-def check_target(owner: Any, y: Any) -> None:
+def check_target(owner: object, y: Array | None) -> None:
     """Raise an error if y is missing or contains text, before any long computation."""
     if y is None:
         missing_target(owner)
@@ -285,7 +288,7 @@ def check_target(owner: Any, y: Any) -> None:
         )
 
 
-def _text_in(y: Any) -> str | None:
+def _text_in(y: Array) -> str | None:
     """Return an example of text among the targets, as " such as 'a'" or ""; None without text."""
     if array_ops.is_foreign(y):  # some libraries have text; dtypes of torch have no kinds
         return "" if getattr(y.dtype, "kind", "f") in "US" else None
@@ -306,7 +309,7 @@ def _is_number(text: str | bytes) -> bool:
     return True
 
 
-def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
+def as_weights(sample_weight: Array | None, rows: Rows) -> Array | None:
     """Check sample weights and convert them to float64, shape (n,); None stays None."""
     if sample_weight is None:
         return None

@@ -30,7 +30,9 @@ class Problem:
     matrix: Gram | Factors
     rows: Rows  # the rows of the matrix
     n_targets: int = 1
-    input_rows: Any = None  # the user's rows; for an exact matrix, ``rows`` are in this process
+    input_rows: Rows | None = (
+        None  # the user's rows; for an exact matrix, ``rows`` are in this process
+    )
     weights: Array | None = None  # (n,)
     rng: Any = None
     too_large: frozenset[Strategy[Any]] = frozenset()  # strategies that exceed the memory budget

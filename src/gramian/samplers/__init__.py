@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
 from gramian.backend.names import by_name, unknown
 from gramian.kernels import Precomputed
 from gramian.matrices.gram import Gram
@@ -58,7 +57,7 @@ def sampler_names() -> list[str]:
     return ["auto", *_BY_NAME]
 
 
-def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
+def as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int = 1) -> Sampler:
     """Return a sampler for a name, points, row numbers or a sampler.
 
     "auto" uses k-means centres if rows are vectors, sparse or dense, and m dense ones take at most
@@ -77,7 +76,7 @@ def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     return sampler
 
 
-def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
+def _as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, Sampler):
         return landmarks
     if isinstance(landmarks, str):

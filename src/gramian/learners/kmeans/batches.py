@@ -37,10 +37,12 @@ class MiniBatches(Strategy[Clustering]):
     def solve(self, problem: Clustering) -> Run:
         assert problem.batch_size is not None
         factors, rows, weights = problem.factors, problem.rows, problem.weights
+        approximation = problem.approximation
+        assert approximation is not None
         sample = Sample.draw(problem, factors, single=True)
         start = first_centres(problem, sample, factors)
         centres, history = on_batches(
-            lambda numbers: problem.approximation.factor_rows(rows.choose(numbers)),
+            lambda numbers: approximation.factor_rows(rows.choose(numbers)),
             weights,
             start.centres[0],
             start.masses,
@@ -62,6 +64,7 @@ def update(
     This is equivalent to the row-by-row steps of Sculley (2010). A centre without any rows so far
     moves to the row of the batch that is farthest from all centres. Returns the centres (k, r), the
     total weight (k,) of the rows averaged in each, and the pass over the batch before they moved.
+    ``counts`` (k,) is that weight so far, ``weights`` (n,) are those of the batch.
     """
     run = one_pass(factors, weights, centres)
     total = counts + run.masses
@@ -83,8 +86,9 @@ def on_batches(
     """Update with batches of random rows until the smoothed objective no longer falls.
 
     ``part(numbers)`` returns the factors of some rows; ``max_iter`` counts batches that together
-    have n rows as one pass. Returns the centres (k, r), and the objective estimated from each
-    batch.
+    have n rows as one pass. ``weights`` (n,) are those of all rows; ``centres`` (k, r) are the
+    first ones, means of rows with total weights ``counts`` (k,). Returns the centres (k, r), and
+    the objective estimated from each batch.
     """
     xp, n = array_ops.namespace(weights), weights.shape[0]
     total = float(xp.sum(weights))

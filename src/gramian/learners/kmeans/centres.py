@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.approximations import Approximation, ApproximationWarning, Nystroem
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.estimators.parameters import RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, NewRows, as_weights
 from gramian.matrices.factors import Factors
@@ -52,14 +53,16 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         problem = super()._problem(*arguments)
         return replace(problem, weights=_full(problem.weights, problem.rows))
 
-    def _first_batch(self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any) -> Any:
+    def _first_batch(
+        self, X: RowsLike, rng: np.random.Generator, sample_weight: Array | None, y: Array | None
+    ) -> Any:
         """Pose the problem of a stream's first rows, which determine the features."""
         with warnings.catch_warnings():
             if not isinstance(self.kernel, Approximation):  # the user did not set the landmarks
                 warnings.simplefilter("ignore", ApproximationWarning)
             return self._problem(X, rng, sample_weight, y, for_stream)
 
-    def _next_batch(self, X: Any, sample_weight: Any) -> Any:
+    def _next_batch(self, X: RowsLike, sample_weight: Array | None) -> Any:
         """Pose the problem of later rows of the stream, in the features of the first."""
         batch = self._batch(X, None, first=False, sample_weight=sample_weight)
         return replace(batch, weights=_full(batch.weights, batch.rows))
@@ -68,7 +71,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels = array_ops.astype(labels, array_ops.namespace(labels).int32)
         return rows.place.hand_back_kept(labels)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """Return the number of the nearest centre for each row of X."""
         check_is_fitted(self, "_learned")
         if isinstance(self.approximation_, Nystroem):  # kernel values suffice, without features
@@ -82,17 +85,21 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         xp = array_ops.namespace(squared)
         return rows.place.hand_back(array_ops.astype(xp.argmin(squared, axis=1), xp.int32))
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Return the distance in feature space from each row of X to each centre."""
         new, squared = self._squared_distances(X)
         distances = array_ops.astype(array_ops.inplace("sqrt", squared), new.dtype)
         return new.rows.place.hand_back(distances)
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> Array:
         """Fit to X, and return the distance of each row to each centre."""
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> float:
         """Return minus the sum of squared distances of the rows of X to their nearest centre."""
         new, squared = self._squared_distances(X)
         xp = array_ops.namespace(squared)
@@ -100,7 +107,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         weights = as_weights(sample_weight, new.rows)
         return -float(xp.sum(nearest if weights is None else nearest * weights))
 
-    def risk(self, X: Any) -> float:
+    def risk(self, X: RowsLike) -> float:
         """Return the mean squared distance of the rows of X to their nearest centre, W(C, μ).
 
         Distances are those of the exact kernel: the part of k(x, x) that an approximation leaves
@@ -112,13 +119,13 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         xp = array_ops.namespace(squared)
         return float(xp.mean(xp.min(squared, axis=1)))
 
-    def _distances_less_diagonal(self, X: Any) -> tuple[NewRows, Array]:
+    def _distances_less_diagonal(self, X: RowsLike) -> tuple[NewRows, Array]:
         """Return squared distances (n, k) of new rows to each centre, minus k(x, x)."""
         check_is_fitted(self, "_learned")
         new = self._new_rows(X, self._learned)
         return new, array_ops.beside(self._norms, new.product) - 2.0 * new.product
 
-    def _squared_distances(self, X: Any, exactly: bool = False) -> tuple[NewRows, Array]:
+    def _squared_distances(self, X: RowsLike, exactly: bool = False) -> tuple[NewRows, Array]:
         new, squared = self._distances_less_diagonal(X)
         if new.factors is None or (exactly and not self._is_unbiased()):
             diagonal = self.kernel_.diagonal(new.rows)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
+from gramian.approximations import Approximation
 from gramian.backend.array_ops import Array
 from gramian.learners.strategy import Problem
 
@@ -14,13 +16,13 @@ class Clustering(Problem):
     """Divide rows into k clusters."""
 
     k: int
-    init: Any
+    init: str | Array
     restarts: int
     max_iter: int
     tol: float
     batch_size: int | None
     half: bool  # whether features are cached in half precision
-    approximation: Any = None  # the one in use, fitted
+    approximation: Approximation | None = None  # the one in use, fitted
 
 
 @dataclass(eq=False)
@@ -51,7 +53,10 @@ class Run:
         self.done = unchanged
 
 
-def best_of(runs: list[Any]) -> Any:
+R = TypeVar("R", bound=Run)
+
+
+def best_of(runs: Sequence[R]) -> R:
     """Return the run with the smallest objective; the first if they differ only by rounding."""
     least = min(run.inertia for run in runs)
     return next(run for run in runs if run.inertia <= least + 1e-10 * run.trace)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,14 +36,14 @@ class FeaturedLloyd(Strategy[Clustering]):
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)
         start = first_centres(problem, sample, factors)
-        stop: Any = {"max_iter": problem.max_iter, "tol": problem.tol}
+        lloyd = partial(on_factors, sample=start.sample, max_iter=problem.max_iter, tol=problem.tol)
         centres, cached = start.centres, factors.parts.kept()
         if cached is not None and len(centres) == 1:  # passes over cached rows are far cheaper
             some, numbers = Factors(cached[0], factors.core), cached[1]
             some_weights = array_ops.take_rows(weights, numbers)
-            before = best_of(on_factors(some, some_weights, centres, start.sample, **stop))
+            before = best_of(lloyd(some, some_weights, centres))
             centres = [before.next_centres]
-        return best_of(on_factors(factors, weights, centres, start.sample, **stop))
+        return best_of(lloyd(factors, weights, centres))
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -111,6 +112,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     double = problem.rows.xp.float64
     nothing = array_ops.like(np.zeros(k), factors.parts.example(), double)
     if not isinstance(init, str):
+        assert problem.approximation is not None
         first = init_features(init, k, problem.rows, problem.approximation)
         return Start([first], nothing, sample)
     starts = problem.restarts

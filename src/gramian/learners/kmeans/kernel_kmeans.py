@@ -11,12 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations import Approximation, Nystroem
 from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, not_negative, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
-from gramian.learners.base import Approximate
+from gramian.learners.base import Approximate, LearnerKernel
 from gramian.learners.kmeans.batches import MiniBatches, update
 from gramian.learners.kmeans.centres import KernelCentres
 from gramian.learners.kmeans.clustering import Clustering, Run
@@ -125,15 +127,15 @@ class KernelKMeans(KernelCentres):
     def __init__(
         self,
         n_clusters: int = 8,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
-        init: Any = "k-means++",
+        init: str | Array = "k-means++",
         n_init: int = 3,
         max_iter: int = 300,
         tol: float = 1e-6,
         batch_size: int | None = None,
         half_precision: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
@@ -166,7 +168,9 @@ class KernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
+    def fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> KernelKMeans:
         """Cluster the rows of X."""
         self._checked()
         problem = self._problem(X, generator(self.random_state), sample_weight, y)
@@ -193,7 +197,9 @@ class KernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
+    def partial_fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> KernelKMeans:
         """Update the centres with a batch of rows.
 
         Each centre moves to the mean of all rows assigned to it so far. The first batch sets the

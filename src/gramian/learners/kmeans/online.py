@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.estimators.base import all_or_nothing, generator
-from gramian.learners.base import Approximate
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.learners.base import Approximate, LearnerKernel
 from gramian.learners.kmeans.centres import KernelCentres, for_stream
 from gramian.learners.kmeans.dp_means import Clusters, DPMeans, OpenClustering, add_batch
 
@@ -89,12 +91,12 @@ class OnlineKernelKMeans(KernelCentres):
     def __init__(
         self,
         threshold: float | None = None,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
         expected_clusters: int = 8,
         max_clusters: int | None = None,
         max_iter: int = 100,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.threshold = threshold
         self.kernel = kernel
@@ -105,7 +107,9 @@ class OnlineKernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelKMeans:
+    def fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> OnlineKernelKMeans:
         """Cluster the rows of X, in passes until nothing changes."""
         self._checked()
         problem = self._first_batch(X, generator(self.random_state), sample_weight, y)
@@ -118,7 +122,9 @@ class OnlineKernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelKMeans:
+    def partial_fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> OnlineKernelKMeans:
         """Add a batch of rows: far rows open clusters, in their order; then the centres move.
 
         Each centre moves to the mean of all rows assigned to it so far. The first batch is passed

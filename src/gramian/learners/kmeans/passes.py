@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.learners.kmeans.clustering import Run
 from gramian.matrices.factors import Factors, norms_in
 
@@ -44,7 +43,7 @@ class Looks:
     """
 
     def __init__(
-        self, dual: Array, norms: Array, k: int, lengths: Callable[[Array], Array], dtype: Any,
+        self, dual: Array, norms: Array, k: int, lengths: Callable[[Array], Array], dtype: DType,
         measured: bool,
     ) -> None:  # fmt: skip
         self.right = array_ops.contiguous(array_ops.astype(-2.0 * dual, dtype))  # (columns, runs·k)
@@ -111,7 +110,11 @@ def fused_pass_serves(z: Array, k: int) -> bool:
 
 
 def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> Array:
-    """Return the change of the clusters' sums by the rows that moved, shape (k, columns)."""
+    """Return the change of the clusters' sums by the rows that moved, shape (k, columns).
+
+    ``z`` has shape (rows, columns); ``w``, ``old`` and ``new`` labels (rows,); ``moved`` has the
+    positions of the rows that moved.
+    """
     if moved.shape[0] == 0:
         return array_ops.like(np.zeros((k, z.shape[1])), z)
     if moved.shape[0] < z.shape[0]:

@@ -17,13 +17,14 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive, positive_integer
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
-from gramian.learners.base import KernelLearner
+from gramian.learners.base import KernelLearner, LearnerKernel
 from gramian.learners.pca.components import Analysis, ComponentsProblem
 from gramian.learners.pca.exact import Decomposed, Krylov
 from gramian.learners.pca.featured import FromMoments, components_of, scores_of, trace_of_kernel
 from gramian.learners.pca.moments import Moments
-from gramian.learners.pca.pre_images import OneRow, PreImages
+from gramian.learners.pca.pre_images import Inverse, OneRow, PreImages
 from gramian.matrices.factors import Factors
 from gramian.rows import ArrayRows, FeatureRows
 
@@ -132,7 +133,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     (array([0.68, 0.18]), 150)
     """
 
-    _pre_images: Any
+    _pre_images: Inverse | None
     _eigenvectors: Array | None
 
     strategies = (Decomposed(), Krylov(), FromMoments())
@@ -140,14 +141,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def __init__(
         self,
         n_components: int | None = 2,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
         solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 50,
         fit_inverse_transform: bool = False,
         alpha: float = 1e-3,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -163,7 +164,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return Nystroem(kernel, min(n, max(int(np.ceil(n**0.5)), 10 * k + 100)))
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: RowsLike, y: Array | None = None) -> KernelPCA:
         """Find the principal components of the rows of X."""
         self._checked()
         problem = self._problem(X, generator(self.random_state), y=y)
@@ -176,7 +177,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
 
     @available_if(_takes_batches)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def partial_fit(self, X: RowsLike, y: Array | None = None) -> KernelPCA:
         """Add a batch of one or more rows to those of earlier calls.
 
         The components are those of ``fit`` on all rows, with an approximation that is fitted to the
@@ -268,7 +269,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             )
         return self._eigenvectors
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Project the rows of X on the components; returns scores of shape (n, n_components)."""
         check_is_fitted(self, "eigenvalues_")
         new = self._new_rows(X, self._projection)
@@ -276,7 +277,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         scores -= array_ops.beside(self._offset, scores)
         return new.rows.place.hand_back(array_ops.astype(scores, new.dtype))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: RowsLike, y: Array | None = None) -> Array:
         """Fit to X, and return the scores of its rows."""
         self.fit(X, y)
         if self._eigenvectors is None:
@@ -286,7 +287,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return array_ops.astype(scores, array_ops.dtype_in(self._score_dtype, scores))
 
     @available_if(_has_pre_images)
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: RowsLike) -> Array:
         """Return approximate pre-images: rows with scores close to X."""
         check_is_fitted(self, "eigenvalues_")
         if self._pre_images is None:
@@ -303,7 +304,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _roots(self) -> Array:
         return array_ops.namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
 
-    def _learn_inverse(self, problem: ComponentsProblem) -> Any:
+    def _learn_inverse(self, problem: ComponentsProblem) -> Inverse:
         rows = problem.rows
         if self.kernel_.is_matrix or rows.are_objects:
             got = "objects" if rows.are_objects else "a precomputed matrix"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops, config, linalg
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import few_blas_threads, one_blas_thread
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
@@ -112,7 +112,7 @@ class Moments(NamedTuple):
         """The number of rows."""
         return sum(self.counts)
 
-    def components(self, core: BlockCore | None, k: int, dtype: Any = np.float64) -> Components:
+    def components(self, core: BlockCore | None, k: int, dtype: DType = np.float64) -> Components:
         """Return the k leading components of the centred K̃ = Z S Zᵀ, for features of this dtype."""
         r = sum(map(len, self.means))
         config.check_fits(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt, log
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class PreImages:
         self.approximation = approximation
         self.coefficients = coefficients
 
-    def predict(self, scores: Any) -> Array:
+    def predict(self, scores: Array) -> Array:
         return self.approximation.factor(scores).features_matmul(self.coefficients)
 
     @classmethod
@@ -92,9 +92,12 @@ class OneRow:
         total = rows.sum(lambda x: xp.sum(array_ops.dense(x), axis=0, dtype=xp.float64))
         return cls(total / rows.shape[0])
 
-    def predict(self, scores: Any) -> Array:
+    def predict(self, scores: Array) -> Array:
         count = np.zeros(np.shape(scores)[0], dtype=np.intp)
         return array_ops.take_rows(self.row[None, :], count)
+
+
+Inverse: TypeAlias = PreImages | OneRow | KernelRidge
 
 
 def pre_images_memory(rows: Rows, k: int) -> Amounts:

@@ -8,14 +8,13 @@ h_i by their mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.exact import other_memory, weighted_matrix
 from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
@@ -99,7 +98,7 @@ class FactoredPath(Strategy[System]):
 
 
 def factored_path(
-    rule: Rule, sums: Sums, core: BlockCore | None, dtype: Any, system: System | None = None
+    rule: Rule, sums: Sums, core: BlockCore | None, dtype: DType, system: System | None = None
 ) -> tuple[np.ndarray, np.ndarray, AlphaPath]:
     """Return θ (r, n_targets), the chosen alphas (n_targets,), and the path.
 
@@ -157,7 +156,7 @@ def loo_errors(
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
 
-    def prepare(columns: slice) -> Any:
+    def prepare(columns: slice) -> Callable[..., Array]:
         part_turn = turn if turn is None else turn[columns, :]
 
         def part(c: Array, b: Array, *w: Array) -> Array:

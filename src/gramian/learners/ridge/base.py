@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Nystroem
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
 from gramian.backend.memory import MemoryEstimate
 from gramian.backend.wording import counted
 from gramian.estimators.base import planned
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
 from gramian.learners.ridge.alpha_path import ExactPath, FactoredPath, factored_path
@@ -43,17 +44,17 @@ class RidgeLearner(KernelLearner):
     solves_factors = True
     _one_alpha = False  # whether one alpha is chosen for all targets
 
-    alpha: Any
+    alpha: float | Array | tuple | Literal["loo", "gcv"]
     tol: float
     max_iter: int
     validation_fraction: float | None
-    random_state: Any
+    random_state: RandomState
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
 
     def estimate_memory(
-        self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False, n_targets: int = 1
+        self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False, n_targets: int = 1
     ) -> MemoryEstimate:
         """Estimate the peak memory of ``fit``, in addition to its data.
 
@@ -112,7 +113,7 @@ class RidgeLearner(KernelLearner):
             )
 
     def _holding_out(self, system: System) -> System:
-        """Split the weights between training rows and held-out rows; each are 0 for the others."""
+        """Split the weights between training rows and held-out rows; each is 0 for the other."""
         fraction = self.validation_fraction
         if fraction is None:
             return system
@@ -187,7 +188,7 @@ class RidgeLearner(KernelLearner):
             )
         return alphas
 
-    def _positive(self, values: Any) -> np.ndarray:
+    def _positive(self, values: Array) -> np.ndarray:
         try:
             alphas = np.atleast_1d(np.asarray(array_ops.to_numpy(values)))
         except ValueError:  # lists of different lengths
@@ -229,7 +230,7 @@ class RidgeLearner(KernelLearner):
         if self.path_ is not None:
             self.path_ = self.path_._replace(errors=self.path_.errors.mean(axis=1))
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: RowsLike) -> Array:
         """Return K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
         new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)

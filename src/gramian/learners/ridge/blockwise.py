@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class Blockwise(Strategy[System]):
         core, alphas = factors.core, system.alphas
         roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
 
-        def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
+        def turned(matrices: Sequence[np.ndarray], V: np.ndarray) -> np.ndarray:
             return linalg.times_blocks(matrices, V)
 
         def times_core(V: np.ndarray) -> np.ndarray:

@@ -149,12 +149,14 @@ class _Values:
     """A block of C, the kernel values."""
 
     def __init__(self, c: Array) -> None:
-        self.c = c
+        self.c = c  # (rows, m)
 
     def times(self, U: Array) -> Array:
+        """Multiply with U (m, c); shape (rows, c)."""
         return self.c @ U
 
     def transposed_times(self, W: Array) -> Array:
+        """Multiply the transpose with W (rows, c); shape (m, c)."""
         return array_ops.namespace(self.c).matrix_transpose(self.c) @ W
 
 
@@ -227,7 +229,7 @@ class _Products:
     ) -> list[np.ndarray]:
         xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
 
-        def part(values: Any, *aligned: Array) -> Array:
+        def part(values: _Values | _FusedValues, *aligned: Array) -> Array:
             product = array_ops.astype(function(values, *aligned[:count]), dtype)
             weighted = [product * array_ops.astype(w, dtype) for w in aligned[count:]]
             return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
@@ -262,7 +264,7 @@ class _HeldOut:
 
     def __init__(self, system: System, right: np.ndarray) -> None:
         self._sums = Sums.without_features(system.Y, system.held_out)._replace(right=right)
-        self._image: Any = None
+        self._image = np.zeros_like(right)
         self._total = np.zeros_like(right)
 
     def look_at(self, image: np.ndarray) -> None:

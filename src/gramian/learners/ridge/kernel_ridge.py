@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -15,7 +15,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import shown
 from gramian.estimators.base import all_or_nothing, generator
-from gramian.learners.base import as_targets, check_target, missing_target
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.learners.base import LearnerKernel, as_targets, check_target, missing_target
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.systems import System
 from gramian.rows import Rows
@@ -103,14 +104,14 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
 
     def __init__(
         self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        kernel: LearnerKernel = "rbf",
         *,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
         validation_fraction: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -121,7 +122,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelRidge:
         """Fit to the rows X and targets y of shape (n,) or (n, n_targets)."""
         self._check_parameters()
         rng = generator(self.random_state)
@@ -135,7 +136,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    def partial_fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelRidge:
         """Add a batch of rows to those of earlier calls.
 
         The result is that of ``fit`` on all rows, with an approximation that is fitted to the first
@@ -172,12 +173,12 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
             setattr(self, name, getattr(self, name)[:, 0])
             self._keep_one()
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """Predict the targets of the rows of X."""
         return self._values(X)
 
 
-def _weights_are_known(model: Any) -> bool:
+def _weights_are_known(model: KernelRidgeClassifier) -> bool:
     if model.class_weight == "balanced":
         raise ValueError(
             "class_weight='balanced' needs all rows at once; for partial_fit, pass the weights of "
@@ -220,15 +221,15 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
 
     def __init__(
         self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        kernel: LearnerKernel = "rbf",
         *,
-        class_weight: Any = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
         validation_fraction: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -240,7 +241,9 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
+    def fit(
+        self, X: RowsLike, y: Array, sample_weight: Array | None = None
+    ) -> KernelRidgeClassifier:
         """Fit to the rows X and class labels y of shape (n,)."""
         self._check_parameters()
         rng = generator(self.random_state)
@@ -256,7 +259,11 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     @available_if(_weights_are_known)
     @all_or_nothing
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: Array,
+        classes: Array | None = None,
+        sample_weight: Array | None = None,
     ) -> KernelRidgeClassifier:
         """Add a batch of rows: see :meth:`KernelRidge.partial_fit`.
 
@@ -322,12 +329,12 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         mass = np.bincount(codes, weights=weights)
         return (weights.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300)))[codes]
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """Return scores (n, n_classes); for two classes (n,), positive for the second class."""
         values = self._values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """Predict the class of each row of X."""
         scores = self.decision_function(X)
         xp = array_ops.namespace(scores)
@@ -336,7 +343,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
 
 
-def _two_or_more(owner: Any, classes: np.ndarray) -> np.ndarray:
+def _two_or_more(owner: object, classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
         raise ValueError(
             f"{type(owner).__name__} needs rows of at least 2 classes; y holds only one class: "
@@ -349,7 +356,7 @@ def _listed(labels: np.ndarray) -> str:
     return ", ".join(map(shown, labels))
 
 
-def _class_labels(owner: Any, y: Any) -> Array:
+def _class_labels(owner: object, y: Array | None) -> Array:
     if y is None:
         missing_target(owner)
     labels = as_labels(y)
@@ -361,7 +368,7 @@ def _class_labels(owner: Any, y: Any) -> Array:
     return labels
 
 
-def _codes(y: Any) -> Any:
+def _codes(y: Array | None) -> np.ndarray | None:
     """Encode class labels as one-hot columns (n, n_classes), for samplers that use the target."""
     if y is None:
         return None

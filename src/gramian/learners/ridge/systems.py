@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
 from gramian.matrices.factors import Factors, unprojected
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     grid: np.ndarray | None
     shared: bool
 
-    def alphas(self, values: np.ndarray, dtype: Any) -> np.ndarray:
+    def alphas(self, values: np.ndarray, dtype: DType) -> np.ndarray:
         """Return the grid, by default from the largest of the eigenvalues (r,) down to rounding."""
         if self.grid is not None:
             return self.grid
@@ -86,7 +86,7 @@ class System(Problem):
         """Whether float64 is needed because float32 features would round too much."""
         return rounds_too_much(self.factors, self.least_alpha, self.weights)
 
-    def local(self, coefficients: Any) -> Array:
+    def local(self, coefficients: Array) -> Array:
         """Convert coefficients (r, n_targets) to the matrix's array library, in float64."""
         example = self.factors.parts.example()
         return array_ops.like(coefficients, example, array_ops.namespace(example).float64)

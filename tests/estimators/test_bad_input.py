@@ -128,7 +128,7 @@ def test_sparse_rows_where_the_kernel_has_no_use_for_them():
 
 
 def test_equal_rows_have_no_median_distance():
-    with pytest.raises(ValueError, match=r"all sampled rows are the same. Give gamma as a number"):
+    with pytest.raises(ValueError, match=r"all sampled rows are the same. Set gamma to a number"):
         KernelPCA(kernel=RBF("median")).fit(np.ones((20, 3)))
 
 

@@ -18,7 +18,7 @@ __all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "
 
 
 class InnerKernel(GammaKernel):
-    """A profile of gamma * xᵀy."""
+    """Base class of kernels that are a profile of gamma * xᵀy."""
 
     pairing = staticmethod(pairings.inner)
 
@@ -30,7 +30,7 @@ class InnerKernel(GammaKernel):
 
 
 class Linear(ProfileKernel):
-    """xᵀy.
+    """Linear kernel, xᵀy.
 
     Examples
     --------
@@ -53,15 +53,15 @@ class Linear(ProfileKernel):
 
 
 class Polynomial(InnerKernel):
-    """(gamma xᵀy + coef0)^degree.
+    """Polynomial kernel, (gamma xᵀy + coef0)^degree.
 
     Parameters
     ----------
     degree : int, default=3
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
     coef0 : float, default=1.0
-        A negative one makes the kernel indefinite.
+        If negative, the kernel is indefinite.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class Polynomial(InnerKernel):
 
 
 class ExponentialDot(InnerKernel):
-    """exp(gamma xᵀy), the exponential dot-product kernel.
+    """Exponential dot-product kernel, exp(gamma xᵀy).
 
     Parameters
     ----------
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
 
     Examples
     --------
@@ -122,12 +122,14 @@ class ExponentialDot(InnerKernel):
 
 
 class Sigmoid(InnerKernel):
-    """tanh(gamma xᵀy + coef0). It is indefinite: not every Gram matrix of it is PSD.
+    """Sigmoid kernel, tanh(gamma xᵀy + coef0).
+
+    It is indefinite: its matrix is not always positive semi-definite.
 
     Parameters
     ----------
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
     coef0 : float, default=1.0
 
     Examples
@@ -153,7 +155,7 @@ class Sigmoid(InnerKernel):
 
 
 class Cosine(ProfileKernel):
-    """xᵀy / (||x|| ||y||); 0 where a row is all zeros.
+    """Cosine similarity, xᵀy / (||x|| ||y||); 0 if a row is all zeros.
 
     Examples
     --------
@@ -173,10 +175,10 @@ class Cosine(ProfileKernel):
 
 
 class AdditiveChi2(Kernel):
-    """Σ 2xy / (x + y), for histograms: rows without negative numbers.
+    """Additive chi-squared kernel, Σ 2xy / (x + y), for histograms: rows without negative numbers.
 
     This is the positive semi-definite form. scikit-learn's ``additive_chi2_kernel`` is
-    -Σ (x - y)² / (x + y), which is twice this kernel less the sums of both rows.
+    -Σ (x - y)² / (x + y), which is twice this kernel minus the sums of both rows.
 
     Examples
     --------

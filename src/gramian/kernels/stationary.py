@@ -27,7 +27,7 @@ __all__ = [
 
 
 class EuclideanKernel(DistanceKernel):
-    """A kernel of the Euclidean distance."""
+    """Base class of kernels of the Euclidean distance."""
 
     pairing = staticmethod(pairings.squared_euclidean)
     stationary = True
@@ -37,7 +37,7 @@ class EuclideanKernel(DistanceKernel):
 
 
 class ExponentialDecay(DistanceKernel):
-    """exp(-gamma * the pairing)."""
+    """Base class of kernels exp(-gamma * pairing(x, y))."""
 
     def _scale(self) -> float:
         return -self._gamma
@@ -47,12 +47,12 @@ class ExponentialDecay(DistanceKernel):
 
 
 class RBF(ExponentialDecay, EuclideanKernel):
-    """exp(-gamma ||x - y||²), the Gaussian kernel.
+    """Gaussian (RBF) kernel, exp(-gamma ||x - y||²).
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * variance)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances between sampled rows.
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
@@ -74,12 +74,12 @@ class RBF(ExponentialDecay, EuclideanKernel):
 
 
 class Laplacian(ExponentialDecay):
-    """exp(-gamma ||x - y||₁), with the L1 distance.
+    """Laplacian kernel, exp(-gamma ||x - y||₁), with the L1 distance.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * standard deviation)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.std())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the L1 distances.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
@@ -107,12 +107,14 @@ class Laplacian(ExponentialDecay):
 
 
 class Exponential(EuclideanKernel):
-    """exp(-gamma ||x - y||₂), with the Euclidean distance itself; Matérn with nu = 1/2.
+    """Exponential kernel, exp(-gamma ||x - y||₂); the Matérn kernel with nu = 1/2.
+
+    The distance is not squared.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(columns * variance)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
@@ -144,12 +146,14 @@ class Exponential(EuclideanKernel):
 
 
 class Matern(EuclideanKernel):
-    """The Matérn kernel: 2^(1-ν)/Γ(ν) s^ν K_ν(s) with s = sqrt(2ν) ||x - y|| / σ.
+    """Matérn kernel, 2^(1-ν)/Γ(ν) s^ν K_ν(s) with s = sqrt(2ν) ||x - y|| / σ.
+
+    As nu grows, it approaches :class:`RBF` with the same gamma.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        1 / (2σ²), as in :class:`RBF`, to which the kernel tends as nu grows; a number or a rule.
+        1 / (2σ²); a positive number or a rule, as in :class:`RBF`.
     nu : float, default=1.5
         Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms.
     bandwidth : float, optional
@@ -191,7 +195,7 @@ class Matern(EuclideanKernel):
 
     def _general_profile(self, s: np.ndarray) -> np.ndarray:
         nu = float(self.nu)
-        s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0, the product has not
+        s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0
         with np.errstate(over="ignore", invalid="ignore"):
             values = np.exp((1 - nu) * np.log(2) - lgamma(nu) + nu * np.log(s)) * kv(nu, s)
         return np.where(s < 1e-10 ** (1 / min(nu, 1)), 1.0, np.nan_to_num(values, nan=1.0))
@@ -202,14 +206,17 @@ class Matern(EuclideanKernel):
 
 
 class RationalQuadratic(EuclideanKernel):
-    """(1 + gamma ||x - y||² / alpha)^(-alpha), a mixture of Gaussians of many widths.
+    """Rational quadratic kernel, (1 + gamma ||x - y||² / alpha)^(-alpha).
+
+    It is a mixture of Gaussian kernels with different widths. As alpha grows, it approaches
+    :class:`RBF` with the same gamma.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule, as in :class:`RBF`, to which the kernel tends as alpha grows.
+        A positive number or a rule, as in :class:`RBF`.
     alpha : float, default=1.0
-        The smaller, the more far rows matter.
+        The smaller alpha is, the more distant rows matter.
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
 
@@ -243,7 +250,7 @@ class RationalQuadratic(EuclideanKernel):
 
 
 class Cauchy(EuclideanKernel):
-    """1 / (1 + gamma ||x - y||²).
+    """Cauchy kernel, 1 / (1 + gamma ||x - y||²).
 
     Parameters
     ----------
@@ -273,7 +280,9 @@ class Cauchy(EuclideanKernel):
 
 
 class Chi2(ExponentialDecay):
-    """exp(-gamma Σ (x - y)² / (x + y)), for histograms: rows without negative numbers.
+    """Exponential chi-squared kernel, exp(-gamma Σ (x - y)² / (x + y)), for histograms.
+
+    Rows must not contain negative numbers.
 
     Parameters
     ----------

@@ -105,10 +105,10 @@ class Gram:
         indices = self._checked(indices, axis=1)
         self.evaluations += self.shape[0] * len(indices)
         points = ArrayRows(self.points.take(indices))
-        own = None
+        same_rows = None
         if self.symmetric:
-            own = indices, array_ops.take_rows(self.diag(), indices)
-        return tiles.dense(self.kernel, self.rows, points, own=own)
+            same_rows = indices, array_ops.take_rows(self.diag(), indices)
+        return tiles.dense(self.kernel, self.rows, points, same_rows=same_rows)
 
     def block(self, i: Any, j: Any) -> Array:
         """K[i, j] for lists of row and of column numbers."""

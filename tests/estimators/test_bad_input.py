@@ -251,5 +251,5 @@ def test_a_budget_too_small_for_one_block():
 
 
 def test_a_matrix_of_rows_of_different_lengths():
-    with pytest.raises(ValueError, match="2 numbers in each of the former and 4"):
+    with pytest.raises(ValueError, match="same number of features; got 2 and 4"):
         gramian.Gram(gramian.RBF(1.0), np.ones((3, 2)), np.ones((3, 4)))

@@ -45,10 +45,10 @@ BAD_ROWS = [
     (X + 1j, "Complex data not supported"),
     (
         pandas.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}),
-        r"numbers only.*'city'\. Encode them.*or drop them",
+        r"must be numeric.*'city'\. Encode them.*or drop them",
     ),
-    (polars.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}), "numbers only.*'city'"),
-    (np.array([["1", "x"], ["2", "y"]], dtype=object), "numbers only.*: 1"),
+    (polars.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}), "must be numeric.*'city'"),
+    (np.array([["1", "x"], ["2", "y"]], dtype=object), "must be numeric.*: 1"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Rows of several kinds, one after the other."""
+"""Concatenated rows, which may be of different kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gramian.rows.walks import Walk
 
 
 class JoinedRows(Rows):
-    """Rows of several kinds, one after the other: of the same columns, dtype and library."""
+    """Concatenated rows with the same columns, dtype and array library."""
 
     def __init__(self, members: Sequence[Rows]) -> None:
         self.members = list(members)
@@ -44,8 +44,8 @@ class JoinedRows(Rows):
         for rows, start, (first, last) in zip(
             self.members, self.edges, pairwise(edges), strict=False
         ):
-            mine = order[first:last]
-            array_ops.put_rows(out, mine, rows.take(indices[mine] - start))
+            positions = order[first:last]
+            array_ops.put_rows(out, positions, rows.take(indices[positions] - start))
         return out
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
@@ -82,7 +82,7 @@ class JoinedRows(Rows):
         return self.members[0].example()
 
     def choose(self, numbers: np.ndarray) -> Rows:
-        if np.any(numbers[1:] < numbers[:-1]):  # members mix: each block gathers its own rows
+        if np.any(numbers[1:] < numbers[:-1]):  # members alternate: each block gathers its rows
 
             def gathered(x: Array, out: Array | None = None) -> Array:
                 return self.take(array_ops.to_numpy(x)[:, 0].astype(np.intp))

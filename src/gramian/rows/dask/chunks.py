@@ -1,4 +1,4 @@
-"""What tasks do to a chunk of rows, in whichever process they run."""
+"""The functions that tasks apply to a chunk of rows, in any process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gramian.rows import ArrayRows, Rows, Walk
 if TYPE_CHECKING:
     from gramian.rows.dask.calls import Call
 
-KEPT_BYTES = 64 * 1024**2  # of freed memory, that a worker may keep
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-SPILLING = 0.6  # of a worker's memory: beyond, dask writes to disk
+KEPT_BYTES = 64 * 1024**2  # freed memory that a worker may keep
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+SPILLING = 0.6  # fraction of a worker's memory beyond which dask writes to disk
 
 
 class Reading(NamedTuple):
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
 
 class Constant:
-    """An aligned array of one number, made where it is needed."""
+    """An aligned array that holds one number everywhere; tasks create it."""
 
     def __init__(self, value: float, length: int) -> None:
         self.value, self.length = value, length
@@ -43,7 +43,7 @@ class Constant:
 
 @contextmanager
 def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
-    """dask runs tasks side by side: each has one thread of gramian's and one of BLAS."""
+    """Limit a task to one thread of gramian and one of BLAS: dask runs tasks in parallel."""
     keep_freed_memory()
     settings: dict[str, Any] = {"n_threads": 1, "progress": False}
     if reading.budget is not None:
@@ -61,11 +61,11 @@ _one_at_a_time = threading.RLock()
 
 @cache
 def keep_freed_memory() -> None:
-    """Let malloc use freed blocks again, in a process in which dask forbids that.
+    """Let malloc reuse freed memory in workers, which dask disables.
 
-    It has workers give back freed memory at once. What blocks of a few megabytes are computed in
-    would be mapped, and filled with zeros, again and again: half of the time of a pass. Chunks are
-    larger, and are given back as before.
+    dask makes workers return freed memory immediately. Memory for blocks of a few megabytes would
+    be mapped and zeroed again and again, which takes half the time of a pass. Chunks are larger and
+    are still returned immediately.
     """
     if int(os.environ.get("MALLOC_TRIM_THRESHOLD_") or KEPT_BYTES) >= KEPT_BYTES:
         return
@@ -76,7 +76,7 @@ def keep_freed_memory() -> None:
 
 
 def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
-    """A chunk as rows, checked."""
+    """Check a chunk and return it as rows."""
     if not reading.checked and not array_ops.all_finite(chunk):
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(chunk)))[0]
         raise ValueError(
@@ -87,7 +87,7 @@ def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
 
 
 def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
-    """Aligned arrays of a chunk: made here, or one of the results of an earlier task."""
+    """Return the aligned arrays of a chunk: created here, or results of an earlier task."""
     return [
         np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
         for slot, x in zip(slots, aligned, strict=True)
@@ -117,13 +117,13 @@ def sum_chunk(
     call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
     first: int, written: int, chunk: Any, *aligned: Any,
 ) -> Any:  # fmt: skip
-    """The sum over the chunk; in a list, with parts that were written into as they are then."""
+    """Return the sum over the chunk; if a state is ``written``, a list of the sum and the state."""
     function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
-    kept = len(parts) - written
-    # What other tasks may see is never written into.
-    state = [_on_device(reading, np.array(a)) for a in parts[kept:]]
+    read = len(parts) - written
+    # Copy the state: other tasks may use the same arrays.
+    state = [_on_device(reading, np.array(a)) for a in parts[read:]]
     with _alone(reading, serial):
-        others = [_on_device(reading, a) for a in parts[:kept]]
+        others = [_on_device(reading, a) for a in parts[:read]]
         total = function(_read(reading, first, chunk), *others, *state)
         total = nested(array_ops.to_numpy, total)
         return [total, *map(array_ops.to_numpy, state)] if written else total
@@ -179,7 +179,7 @@ def nested(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def free_memory(dask_scheduler: Any) -> list[int | None]:
-    """What each worker may still hold before it writes to disk; None where it has no limit."""
+    """Return the memory left on each worker before it spills to disk; None if unlimited."""
     return [
         int(max(SPILLING * worker.memory_limit - worker.metrics.get("memory", 0), 0))
         if worker.memory_limit

@@ -1,4 +1,4 @@
-"""What users pass, dask arrays and dataframes, as arrays with known chunks of whole rows."""
+"""Convert dask arrays and dataframes to dask arrays with known chunks of whole rows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def names_of(data: Any) -> list[str] | None:
 
 
 def as_matrix(data: Any, name: str) -> Any:
-    """A collection as a dask array with known chunks of whole rows, none of them empty."""
+    """Convert a collection to a dask array with known, non-empty chunks of whole rows."""
     is_frame = hasattr(type(data), "to_dask_array")
     if not isinstance(data, da.Array) and not is_frame:
         raise TypeError(
-            f"Expected a dask array or dataframe for {name}; got {type(data).__name__}. Make one "
-            "of it, such as with dask.array.from_delayed."
+            f"Expected a dask array or dataframe for {name}; got {type(data).__name__}. Convert "
+            "it, for example with dask.array.from_delayed."
         )
     if data.ndim != 2:
         raise ValueError(
@@ -45,10 +45,10 @@ def as_matrix(data: Any, name: str) -> Any:
 
 
 def _optimised(data: Any) -> Any:
-    """With the graph that dask would make of it, once for all passes.
+    """Optimise the graph once, for all passes.
 
-    One that holds chunks on the workers stays as it is: dask would leave these out of the graph,
-    and let go of them when the user does.
+    An array with chunks on the workers is returned unchanged: dask would drop these from the graph,
+    and release them as soon as the user does.
     """
     client = current_client()
     if client is not None and client.futures_of(data):
@@ -60,7 +60,7 @@ def _frame(data: Any, name: str) -> Any:
     text = [str(column) for column, dtype in data.dtypes.items() if dtype.kind not in "biuf"]
     if text:
         raise ValueError(
-            f"{name} must hold numbers only; these columns do not: {', '.join(map(repr, text))}. "
+            f"{name} must be numeric; these columns are not: {', '.join(map(repr, text))}. "
             "Encode them (dask-ml's or scikit-learn's OneHotEncoder) or drop them."
         )
     single = all(str(dtype).lower() in array_ops.IN_SINGLE for dtype in data.dtypes)
@@ -71,12 +71,12 @@ def _frame(data: Any, name: str) -> Any:
     filled = [(p, int(n)) for p, n in zip(pieces, lengths, strict=True) if n]
     if not filled:
         return da.empty((0, len(data.columns)), dtype=dtype)
-    kept, sizes = zip(*filled, strict=True)
-    return joined(list(kept), sizes, (len(data.columns),), dtype)
+    tasks, sizes = zip(*filled, strict=True)
+    return joined(list(tasks), sizes, (len(data.columns),), dtype)
 
 
 def with_known_chunks(data: Any) -> Any:
-    """Sizes that dask does not know are found by one computation."""
+    """Return the array with known chunk sizes; unknown sizes take one computation."""
     if not np.isnan(data.shape[0]):
         return data
     pieces = data.to_delayed(optimize_graph=False).reshape(data.numblocks[0], -1)[:, 0]

@@ -1,7 +1,7 @@
 """ClusterParts: features in parts of rows on a cluster, where each process has rows of every part.
 
-There is no order of the parts: arrays stay in that of the data, and each process arranges its own
-rows while it walks them. Features that are kept are as wide as the widest part.
+Arrays stay in the order of the data; each process arranges its rows by parts while it walks them.
+Stored features are as wide as the widest part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gramian.rows.parts import Map, Parts, in_parts, slices
 
 
 class ClusterParts(Parts):
-    """Features of rows on a cluster, each of which has those that the map of its label makes."""
+    """Features of rows on a cluster in parts; the label of a row selects its map."""
 
     def __init__(
         self, rows: Rows, labels: Array, maps: Sequence[Map], *, dtype: Any, serial: bool
@@ -31,9 +31,9 @@ class ClusterParts(Parts):
         self._labels = self._cluster.align(labels)
         self._maps = list(maps)
         self._serial = serial
-        self._members, self._kept, self.order = [], None, None
+        self._members, self._stored, self.order = [], None, None
         self.dtype = dtype
-        self.columns = slices(own.width for own in maps)
+        self.columns = slices(map_.width for map_ in maps)
 
     @property
     def place(self) -> Cluster:
@@ -50,7 +50,7 @@ class ClusterParts(Parts):
     @property
     def evaluations(self) -> int:
         pairs = zip(self.sizes, self._maps, strict=True)
-        return sum(size * own.row_evaluations for size, own in pairs)
+        return sum(size * map_.row_evaluations for size, map_ in pairs)
 
     def example(self) -> Array:
         return self._cluster.example(self.dtype)
@@ -95,16 +95,16 @@ class ClusterParts(Parts):
         place, widest = self._cluster, self.widest
         walk = Walk(widest, place.xp.float16 if half else self.dtype, serial=self._serial)
         operation = partial(_keep_parts, self._local, widest, half)
-        kept = place.keep(place.map_chunks(operation, (self._labels,), walk))
-        maps = [Map(partial(_first_columns, own.width), own.width) for own in self._maps]
-        return ClusterParts(kept, self._labels, maps, dtype=kept.dtype, serial=False)
+        stored = place.keep(place.map_chunks(operation, (self._labels,), walk))
+        maps = [Map(partial(_first_columns, map_.width), map_.width) for map_ in self._maps]
+        return ClusterParts(stored, self._labels, maps, dtype=stored.dtype, serial=False)
 
     def _serially(self, walk: Walk) -> Walk:
         return Walk(walk.width, walk.dtype, serial=self._serial)
 
     @property
     def _local(self) -> Callable[[Rows, Array], Parts]:
-        """A function that makes parts of some of the rows, in the process that has them."""
+        """Return a function that builds the parts of some rows in the process that has them."""
         return partial(_parts_here, self._make, self._maps, self.dtype, self._serial)
 
 
@@ -141,7 +141,7 @@ def _sum_parts(
 
 
 def _keep_parts(local: Any, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
-    """Features in the first columns, whichever part they belong to."""
+    """Return features of all parts, each in the first columns."""
     here = local(rows, labels)
 
     def prepare(columns: slice) -> Callable[..., Array]:

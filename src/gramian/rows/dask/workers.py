@@ -1,4 +1,4 @@
-"""What workers have: memory, chunks of rows, and functions and arrays that were sent to them."""
+"""The state of workers: free memory, chunks of rows, and functions and arrays sent to them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Sender:
     """Sends functions to the workers; large arrays in them go to each worker once."""
 
     def __init__(self) -> None:
-        self._sent: dict[Any, Any] = {}  # what the workers have already, by client and content
+        self._sent: dict[Any, Any] = {}  # arrays on the workers, by client and content
 
     def send(self, function: Callable[..., Any]) -> tuple[Delayed, list[Any]]:
-        """Return the function where tasks find it, and the large arrays in it."""
+        """Return the function as an argument of tasks, and its large arrays."""
         client = current_client()
         if client is None:
             return delayed(Call(function), name=f"call-{uuid.uuid4().hex}", traverse=False), []
@@ -44,25 +44,25 @@ class Sender:
 
 
 def free_bytes() -> int:
-    """Return what all workers together may still hold."""
+    """Return the free memory of all workers together."""
     client = current_client()
     if client is None:
         return config.memory_budget()
-    own = config.asked_budget()  # that of each process
+    budget = config.asked_budget()  # of each process
     with clear_errors():
         free = client.run_on_scheduler(chunks.free_memory)
     most = [config.memory_budget() if size is None else size for size in free]
-    return sum(most if own is None else (min(own, size) for size in most))
+    return sum(most if budget is None else (min(budget, size) for size in most))
 
 
 def holders(data: Any, keys: list[Any]) -> list[str]:
-    """Return the worker that holds each chunk of an array, "" where none does."""
+    """Return the worker that has each chunk of an array, "" if there is none."""
     client = current_client()
     if client is None:
         return [""] * len(keys)
     with clear_errors():
-        held = {future.key: future for future in client.futures_of(data)}
-        if not all(key in held for key in keys):  # computed whenever it is walked
+        futures = {future.key: future for future in client.futures_of(data)}
+        if not all(key in futures for key in keys):  # computed in every walk
             return [""] * len(keys)
-        found = client.who_has(list(held.values()))
+        found = client.who_has(list(futures.values()))
     return [min(found.get(key) or [""]) for key in keys]

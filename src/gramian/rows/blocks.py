@@ -15,7 +15,7 @@ from gramian.backend.wording import counted
 from gramian.rows import walks
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
-from gramian.rows.walks import Walk, even_spans
+from gramian.rows.walks import Walk, even_spans, write_span
 
 
 class BlockRows(Rows):
@@ -37,16 +37,10 @@ class BlockRows(Rows):
         return Place(self.shape[0], self.example())
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.into
-        if out is None:
-            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+        out = walk.target(self.shape[0], self.example())
 
         def one(block: Array, start: int, stop: int) -> None:
-            target = array_ops.span(out, start, stop)
-            parts = (array_ops.span(a, start, stop) for a in aligned)
-            result = function(block, *parts, out=target)
-            if result is not target:
-                target[...] = result
+            write_span(out, start, stop, aligned, partial(function, block))
 
         deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
         return out

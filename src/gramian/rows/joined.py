@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from gramian.backend.array_ops import Array
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
-from gramian.rows.walks import Walk
+from gramian.rows.walks import Walk, write_span
 
 
 class JoinedRows(Rows):
@@ -49,12 +50,13 @@ class JoinedRows(Rows):
         return out
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.into
-        if out is None:
-            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+        out = walk.target(self.shape[0], self.example())
+
+        def member(rows: Rows, *parts: Array, out: Array) -> Array:
+            return rows._map(function, parts, replace(walk, into=out))
+
         for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            own = tuple(array_ops.span(a, start, stop) for a in aligned)
-            out[start:stop, ...] = rows._map(function, own, replace(walk, into=None))
+            write_span(out, start, stop, aligned, partial(member, rows))
         return out
 
     def _sum(
@@ -68,9 +70,9 @@ class JoinedRows(Rows):
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):
             if max(walk.start, first) < stop:
-                own = tuple(array_ops.span(a, first, stop) for a in together)
+                parts = tuple(array_ops.span(a, first, stop) for a in together)
                 rest = replace(walk, start=max(walk.start - first, 0))
-                totals.append(rows._sum(function, own, None, rest))
+                totals.append(rows._sum(function, parts, None, rest))
         several = isinstance(totals[0], tuple)
         total = tuple(map(sum, zip(*totals, strict=True))) if several else sum(totals)
         return total if state is None else (total, list(state))

@@ -9,7 +9,7 @@ hands results back in the caller's array type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array
@@ -20,6 +20,9 @@ from gramian.backend.array_ops import Array, Namespace
 if TYPE_CHECKING:
     from gramian.rows.base import Rows
     from gramian.rows.parts import Map, Parts
+
+
+T = TypeVar("T")
 
 
 class Place:
@@ -152,6 +155,14 @@ class Place:
 
     def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
         """Return the rows of a lazy ``compute(*arguments)``; None if it would run immediately."""
+        return None
+
+    def now(self, compute: Callable[..., Array], *aligned: Array) -> Array | None:
+        """Return ``compute(*aligned)`` of aligned arrays in this process; None if they are lazy."""
+        return compute(*aligned)
+
+    def early(self, gather: Callable[[], T]) -> T | None:
+        """Return ``gather()`` if workers should do it before they compute features, else None."""
         return None
 
     # Groups of rows.

@@ -6,6 +6,7 @@ in their order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -74,6 +75,23 @@ class Walk:
     def ending(self) -> tuple[int, ...]:
         """The shape of the result of ``map`` without its first axis."""
         return () if self.width is None else (self.width,)
+
+    def target(self, n: int, example: Array) -> Array:
+        """Return the array for the result of ``map`` on n rows: ``into``, or a new one."""
+        if self.into is not None:
+            return self.into
+        return array_ops.empty((n, *self.ending), example, self.dtype)
+
+
+def write_span(
+    out: Array, start: int, stop: int, aligned: tuple[Array, ...], function: Callable[..., Array]
+) -> None:
+    """Write ``function(*aligned_parts, out=part)`` to rows start to stop of ``out``."""
+    target = array_ops.span(out, start, stop)
+    parts = (array_ops.span(a, start, stop) for a in aligned)
+    result = function(*parts, out=target)
+    if result is not target:
+        target[...] = result
 
 
 def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:

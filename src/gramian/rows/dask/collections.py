@@ -87,3 +87,12 @@ def with_known_chunks(data: Any) -> Any:
 def _without_empty(data: Any) -> Any:
     lengths = tuple(n for n in data.chunks[0] if n)
     return data if len(lengths) == len(data.chunks[0]) else data.rechunk((lengths, data.chunks[1]))
+
+
+def check_length(values: Any, n: int) -> None:
+    """Raise an error unless values have one entry for each of n rows."""
+    if values.ndim == 0 or values.shape[0] != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: there are {n} rows, but "
+            f"other values have shape {tuple(values.shape)}."
+        )

@@ -15,7 +15,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
 from gramian.rows.dask import chunks
-from gramian.rows.dask.collections import with_known_chunks
+from gramian.rows.dask.collections import check_length, with_known_chunks
 from gramian.rows.dask.graphs import (
     Short,
     Task,
@@ -28,6 +28,7 @@ from gramian.rows.dask.graphs import (
     tree,
 )
 from gramian.rows.dask.workers import Sender, free_bytes, holders
+from gramian.rows.places import T
 
 with optional.needed("dask", "Working on dask collections"):
     import dask.array as da
@@ -181,10 +182,10 @@ class Cluster(Place):
             values = values.to_dask_array()
         if not array_ops.is_lazy(values):
             values = np.asarray(array_ops.to_numpy(values))
-            _check_length(values, self.n)
+            check_length(values, self.n)
             values = da.from_array(values, chunks=(self.lengths, *((s,) for s in values.shape[1:])))
         values = with_known_chunks(values)
-        _check_length(values, self.n)
+        check_length(values, self.n)
         if values.chunks[0] != self.lengths or any(len(c) > 1 for c in values.chunks[1:]):
             values = values.rechunk((self.lengths, *((s,) for s in values.shape[1:])))
         host = None if dtype is None else array_ops.host_dtype(dtype)
@@ -273,6 +274,12 @@ class Cluster(Place):
         from gramian.rows.dask.rows import DaskRows
 
         return DaskRows(compute(*arguments))
+
+    def now(self, compute: Callable[..., Array], *aligned: Array) -> Array | None:
+        return None
+
+    def early(self, gather: Callable[[], T]) -> T | None:
+        return gather()
 
     def take(self, indices: Any) -> Array:
         """Return the rows with these numbers, as one array in this process."""
@@ -388,11 +395,3 @@ class Cluster(Place):
 
 def _is_counting(where: np.ndarray, n: int) -> bool:
     return len(where) == n and bool(np.all(where == np.arange(n)))
-
-
-def _check_length(values: Any, n: int) -> None:
-    if values.ndim == 0 or values.shape[0] != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: there are {n} rows, but "
-            f"other values have shape {tuple(values.shape)}."
-        )

@@ -7,11 +7,13 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from gramian.backend.typing import PathLike
 
 
 @contextmanager
-def whole_file(path: Any) -> Iterator[BinaryIO]:
+def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` on success.
 
     Until then it has another name in the same folder. An error or interrupt removes it and leaves

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gramian.backend.names import by_name, unknown
-from gramian.kernels.base import Kernel, KernelWarning
+from gramian.kernels.base import Kernel, KernelLike, KernelWarning
 from gramian.kernels.compose import Product, Scaled, Sum
 from gramian.kernels.dot_product import (
     AdditiveChi2,
@@ -66,7 +64,7 @@ def kernel_names() -> list[str]:
     return list(_BY_NAME)
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: KernelLike) -> Kernel:
     """Convert a name or a function to a kernel.
 
     Parameters

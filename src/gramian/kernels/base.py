@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, RandomState
 from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
 from gramian.kernels.pairings import Tile, gpu_pairing
@@ -18,6 +20,10 @@ from gramian.kernels.spectrum import Law
 from gramian.rows import Rows, as_rows
 
 __all__ = ["Kernel", "KernelWarning"]
+
+
+# A kernel, its name, or a function of two blocks of rows.
+KernelLike: TypeAlias = "Kernel | str | Callable[..., Array]"
 
 
 class KernelWarning(UserWarning):
@@ -50,7 +56,7 @@ class Kernel(BaseEstimator, ABC):
         """Whether every Gram matrix of this kernel is positive semi-definite."""
         return True
 
-    def fit(self, X: Any, y: Any = None, *, random_state: Any = 0) -> Kernel:
+    def fit(self, X: ArrayLike, y: ArrayLike = None, *, random_state: RandomState = 0) -> Kernel:
         """Compute parameters that are rules, such as ``gamma="median"``, from the rows X.
 
         Warns if nearly all kernel values of these rows underflow or are nearly equal.
@@ -83,7 +89,7 @@ class Kernel(BaseEstimator, ABC):
         """Return the memory that ``fit_rows`` needs in addition to blocks of rows, in bytes."""
         return 0
 
-    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, Y: ArrayLike = None, *, out: Array | None = None) -> Array:
         """Return the matrix of all k(x_i, y_j).
 
         Parameters
@@ -109,13 +115,13 @@ class Kernel(BaseEstimator, ABC):
                 )
         return tiles.dense(self, rows, columns, out)
 
-    def diag(self, X: Any) -> Array:
+    def diag(self, X: ArrayLike) -> Array:
         """Return k(x, x) for each row of X, shape (n,)."""
         return self.diagonal(self.read(X))
 
     def read(
         self,
-        X: Any,
+        X: ArrayLike,
         *,
         name: str = "X",
         owner: str | None = None,
@@ -192,12 +198,12 @@ class Kernel(BaseEstimator, ABC):
         """Return k(x, x) for each row of a block; not needed if ``diagonal`` is overridden."""
         raise NotImplementedError(f"{type(self).__name__} must implement _diagonal.")
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         from gramian.kernels.compose import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         from gramian.kernels.compose import Product, Scaled
 
         if isinstance(other, Kernel):
@@ -217,7 +223,9 @@ class ProfileKernel(Kernel):
     profile uses only arithmetic and the functions listed in :mod:`gramian.kernels.gpu_form`.
     """
 
-    pairing: ClassVar[Any]  # one of the functions in kernels/pairings.py, as a static method
+    pairing: ClassVar[
+        Callable[..., Tile]
+    ]  # one of the functions in kernels/pairings.py, as a static method
     tolerance: float = 2e-5  # allowed float32 error of the pairing; beyond it, float64 is used
 
     def _scale(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive_integer, real
 from gramian.kernels import pairings
 from gramian.kernels.base import Kernel, ProfileKernel
-from gramian.kernels.gamma import GammaKernel
+from gramian.kernels.gamma import Gamma, GammaKernel
 
 __all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "Sigmoid"]
 
@@ -72,7 +71,7 @@ class Polynomial(InnerKernel):
 
     names = ("poly", "polynomial")
 
-    def __init__(self, degree: int = 3, gamma: Any = None, coef0: float = 1.0) -> None:
+    def __init__(self, degree: int = 3, gamma: Gamma = None, coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
@@ -110,7 +109,7 @@ class ExponentialDot(InnerKernel):
 
     names = ("exponential_dot",)
 
-    def __init__(self, gamma: Any = None) -> None:
+    def __init__(self, gamma: Gamma = None) -> None:
         self.gamma = gamma
 
     def _profile(self, u: Array) -> Array:
@@ -141,7 +140,7 @@ class Sigmoid(InnerKernel):
 
     names = ("sigmoid",)
 
-    def __init__(self, gamma: Any = None, coef0: float = 1.0) -> None:
+    def __init__(self, gamma: Gamma = None, coef0: float = 1.0) -> None:
         self.gamma = gamma
         self.coef0 = coef0
 

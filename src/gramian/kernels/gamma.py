@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import squareform
@@ -17,6 +17,8 @@ from gramian.backend.checks import is_real, positive
 from gramian.kernels.base import KernelWarning, ProfileKernel
 from gramian.rows import Rows
 
+Gamma: TypeAlias = float | str | tuple[str, float] | None  # a number or a rule
+
 SAMPLE_ROWS = 1000  # rows sampled for rules that need distances: half a million pairs
 FLAT_ROWS = 500  # of these, used to decide whether to warn about gamma
 
@@ -27,7 +29,7 @@ class GammaKernel(ProfileKernel):
     The rule ``"scale"`` means 1 / (n_features * X.var()), as in scikit-learn's SVC.
     """
 
-    gamma: Any
+    gamma: Gamma
     default_rule: ClassVar[str] = "scale"
 
     @property
@@ -63,7 +65,7 @@ class GammaKernel(ProfileKernel):
         sample = min(rows.shape[0], SAMPLE_ROWS) * rows.row_bytes
         return sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # and in float64
 
-    def _warn_if_flat(self, sample: Any) -> None:
+    def _warn_if_flat(self, sample: Array) -> None:
         """Warn if gamma makes all rows look alike, or no two rows look alike."""
 
     def _given(self) -> float | None:
@@ -72,10 +74,10 @@ class GammaKernel(ProfileKernel):
             return None
         return positive(self, "gamma", self.gamma)
 
-    def _rule(self) -> Any:
+    def _rule(self) -> Gamma:
         return self.default_rule if self.gamma is None else self.gamma
 
-    def _from_rule(self, rule: Any, sample: Any) -> float:
+    def _from_rule(self, rule: Gamma, sample: Array) -> float:
         raise ValueError(
             f"gamma of {type(self).__name__} must be a positive number or 'scale'; got {rule!r}."
         )
@@ -95,7 +97,7 @@ class DistanceKernel(GammaKernel):
 
     squared: ClassVar[bool] = True  # whether gamma multiplies the squared distance
 
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+    def __init__(self, gamma: Gamma = None, *, bandwidth: float | None = None) -> None:
         self.gamma = gamma
         self.bandwidth = bandwidth
 
@@ -114,10 +116,10 @@ class DistanceKernel(GammaKernel):
         first = self._diagonal(rows.take([0]))
         return array_ops.take_rows(first, np.zeros(rows.shape[0], dtype=np.intp))
 
-    def _diagonal(self, x: Any) -> Any:
+    def _diagonal(self, x: Array) -> Array:
         return array_ops.like(np.ones(x.shape[0]), x, dtype=x.dtype)
 
-    def _from_rule(self, rule: Any, sample: Any) -> float:
+    def _from_rule(self, rule: Gamma, sample: Array) -> float:
         if rule == "median":
             return self._from_length(float(np.median(self._lengths(sample))))
         if rule == "mean":
@@ -135,7 +137,7 @@ class DistanceKernel(GammaKernel):
     def _from_length(self, length: float) -> float:
         return 1.0 / (2.0 * length**2) if self.squared else 1.0 / length
 
-    def _lengths(self, sample: Any) -> np.ndarray:
+    def _lengths(self, sample: Array) -> np.ndarray:
         """Return the distances between different rows of the sample, without zeros."""
         pairs = squareform(self._distances(sample), checks=False)  # entries above the diagonal
         pairs = pairs[pairs > 0]
@@ -147,7 +149,7 @@ class DistanceKernel(GammaKernel):
         return pairs
 
     @abstractmethod
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         """Return the matrix of distances between the sampled rows, in float64."""
 
     def fit_bytes(self, rows: Rows) -> int:
@@ -156,7 +158,7 @@ class DistanceKernel(GammaKernel):
         # All distances, and two copies of those above the diagonal.
         return super().fit_bytes(rows) + 2 * 8 * compared**2
 
-    def _warn_if_flat(self, sample: Any) -> None:
+    def _warn_if_flat(self, sample: Array) -> None:
         sample = sample[:FLAT_ROWS]
         n = sample.shape[0]
         if n < 10:
@@ -180,7 +182,7 @@ class DistanceKernel(GammaKernel):
         )
 
 
-def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Any:
+def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Array:
     """Draw a sample of rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None
@@ -200,7 +202,7 @@ def variance(rows: Rows, weights: Array | None = None) -> float:
     sparse = array_ops.issparse(first)
     shift = 0.0 if sparse else float(xp.mean(first))  # near the mean, to avoid cancellation
 
-    def moments(x: Any, w: Any = None) -> np.ndarray:
+    def moments(x: Array, w: Array | None = None) -> np.ndarray:
         values = x if sparse else array_ops.astype(x, xp.float64) - shift
         sums = values.sum(axis=1) if sparse else xp.sum(values, axis=1), array_ops.row_norms(values)
         parts = [np.asarray(array_ops.to_numpy(s), dtype=np.float64).ravel() for s in sums]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, BlockSum
 from gramian.backend.wording import counted
 from gramian.kernels.base import Kernel
 from gramian.kernels.pairings import Tile, tile_memory
@@ -57,7 +55,7 @@ class FunctionKernel(Kernel):
     serial = True
     takes_objects = True
 
-    def __init__(self, function: Callable[..., Any], pairwise: bool = False) -> None:
+    def __init__(self, function: BlockSum, pairwise: bool = False) -> None:
         self.function = function
         self.pairwise = pairwise
 
@@ -76,7 +74,7 @@ class FunctionKernel(Kernel):
         values = [np.diagonal(array_ops.to_numpy(self._values(s, s))) for s in squares]
         return array_ops.like(np.concatenate(values), x, dtype=array_ops.float_dtype(x))
 
-    def _values(self, x: Array, y: Array) -> Any:
+    def _values(self, x: Array, y: Array) -> ArrayLike:
         expected = (int(x.shape[0]), int(y.shape[0]))
         if self.pairwise:
             x, y = array_ops.to_numpy(x), array_ops.to_numpy(y)
@@ -115,7 +113,7 @@ class Precomputed(Kernel):
     names = ("precomputed",)
     is_matrix = True
 
-    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, Y: ArrayLike = None, *, out: Array | None = None) -> Array:
         if Y is not None:
             raise TypeError(
                 "A precomputed kernel is the matrix itself and cannot be called on two sets of "

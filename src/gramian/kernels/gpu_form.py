@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from gramian.backend.typing import Array
+
 __all__ = ["GpuForm", "traced_form"]
 
 NUMBERS = ("n0", "n1", "n2", "n3")  # arguments of a program, set when it runs
@@ -64,7 +66,7 @@ class GpuForm(NamedTuple):
         return space["profile"](self.scale * pairings, *self.numbers)
 
 
-def traced_form(pairing: str, scale: float, profile: Callable[[Any], Any]) -> GpuForm | None:
+def traced_form(pairing: str, scale: float, profile: Callable[[Array], Array]) -> GpuForm | None:
     """Return the form of a kernel with this profile; None if Triton lacks one of its steps."""
     lines: list[str] = []
     numbers: list[float] = []
@@ -126,7 +128,7 @@ class Traced(NDArrayOperatorsMixin):
         self._lines.append(f"{name} = {text}")
         return name
 
-    def _term(self, value: Any) -> str:
+    def _term(self, value: Traced | float) -> str:
         """Write integers into the program; pass other numbers to it, as long as there are slots.
 
         Kernels that differ only in ``alpha`` or ``coef0`` can then share a program.
@@ -144,7 +146,7 @@ class Traced(NDArrayOperatorsMixin):
             self._numbers.append(number)
         return NUMBERS[self._numbers.index(number)]
 
-    def _power(self, base: Any, exponent: Any) -> str:
+    def _power(self, base: Traced, exponent: float) -> str:
         if not isinstance(base, Traced) or isinstance(exponent, Traced):
             raise TypeError("In a GPU program, exponents of powers must be numbers.")
         exponent = float(exponent)

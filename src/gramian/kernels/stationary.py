@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import lgamma, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.special import kv
@@ -12,7 +11,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels import pairings
-from gramian.kernels.gamma import DistanceKernel
+from gramian.kernels.gamma import DistanceKernel, Gamma
 from gramian.kernels.spectrum import Law, Mixing
 
 __all__ = [
@@ -32,7 +31,7 @@ class EuclideanKernel(DistanceKernel):
     pairing = staticmethod(pairings.squared_euclidean)
     stationary = True
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return np.sqrt(pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
 
 
@@ -96,7 +95,7 @@ class Laplacian(ExponentialDecay):
     stationary = True
     squared = False
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return pairings.cityblock(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:
@@ -169,7 +168,7 @@ class Matern(EuclideanKernel):
     names = ("matern",)
 
     def __init__(
-        self, gamma: Any = None, nu: float = 1.5, *, bandwidth: float | None = None
+        self, gamma: Gamma = None, nu: float = 1.5, *, bandwidth: float | None = None
     ) -> None:
         self.gamma = gamma
         self.nu = nu
@@ -230,7 +229,7 @@ class RationalQuadratic(EuclideanKernel):
     names = ("rational_quadratic",)
 
     def __init__(
-        self, gamma: Any = None, alpha: float = 1.0, *, bandwidth: float | None = None
+        self, gamma: Gamma = None, alpha: float = 1.0, *, bandwidth: float | None = None
     ) -> None:
         self.gamma = gamma
         self.alpha = alpha
@@ -306,7 +305,7 @@ class Chi2(ExponentialDecay):
     squared = False
     default_rule = "mean"
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return pairings.chi_squared(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:

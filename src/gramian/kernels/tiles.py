@@ -8,13 +8,15 @@ for both of its positions, and the diagonal is exact, never the result of a diff
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import DType
+from gramian.kernels.pairings import Tile
 from gramian.rows import ArrayRows, Rows, even_spans
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def tile_columns(reference: Array) -> int:
     return DEVICE_COLUMNS if array_ops.is_on_gpu(reference) else TILE_COLUMNS
 
 
-def common_dtype(rows: Rows, columns: Rows) -> Any:
+def common_dtype(rows: Rows, columns: Rows) -> DType:
     """Return float32 if both sides are float32, else float64."""
     xp = rows.xp
     return xp.float32 if rows.dtype == xp.float32 == columns.dtype else xp.float64
@@ -64,7 +66,7 @@ def dense(
         _check_target(out, shape, dtype, rows)
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
 
-    def fill(x: Array, numbers: Any, out: Array) -> Array:
+    def fill(x: Array, numbers: range, out: Array) -> Array:
         last = numbers[-1] if symmetric else shape[1]
         for (start, stop), tile in tiles:
             if start <= last:  # entries right of the diagonal are mirrored from below it
@@ -94,7 +96,7 @@ def dense(
     return out
 
 
-def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) -> None:
+def _check_target(out: Array, shape: tuple[int, int], dtype: DType, rows: Rows) -> None:
     expected = array_ops.empty((0,), rows.example(), dtype)
     if (
         type(out) is not type(expected)
@@ -158,11 +160,11 @@ def _fused_product(
 
 def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
     dtype = common_dtype(rows, columns)
-    out: Any = None
+    out: Array = None
     for group in _column_groups(columns):
         tiles = [(span, kernel.against(columns.take(range(*span)))) for span in group]
 
-        def part(x: Array, out: Array, tiles: list[Any] = tiles) -> Array:
+        def part(x: Array, out: Array, tiles: list[tuple[tuple[int, int], Tile]] = tiles) -> Array:
             out[...] = 0
             for (start, stop), tile in tiles:
                 values = tile(x, scratch(x.shape[0], stop - start, V, dtype))
@@ -200,7 +202,7 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
 
         def both(
             x: Array, numbers: range, v: Array, diagonal: Array, out: Array,
-            start: int = start, stop: int = stop, tile: Any = tile, v_points: Array = v_points,
+            start: int = start, stop: int = stop, tile: Tile = tile, v_points: Array = v_points,
         ) -> Array:  # fmt: skip
             values = tile(x, scratch(x.shape[0], v_points.shape[0], v_points, rows.dtype))
             inside = min(stop, numbers.stop) - numbers.start  # rows in the square on the diagonal
@@ -247,9 +249,9 @@ def _stored_product(K: Rows, V: Array) -> Array:
 _own = threading.local()
 
 
-def scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
+def scratch(rows: int, columns: int, reference: Array, dtype: DType) -> Array:
     """Return memory for one tile, reused by the thread: new pages cost as much as the tile."""
-    buffer: Any = getattr(_own, "buffer", None)
+    buffer: Array = getattr(_own, "buffer", None)
     fits = (
         buffer is not None
         and type(buffer) is type(reference)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from gramian.backend.typing import DType
 
 __all__ = ["BlockCore"]
 
@@ -51,7 +53,7 @@ class BlockCore:
         matrix: np.ndarray,
         sizes: Sequence[int] | None = None,
         links: np.ndarray | None = None,
-        dtype: Any = np.float64,
+        dtype: DType = np.float64,
     ) -> None:
         matrix = np.asarray(matrix)
         self.sizes = [len(matrix)] if sizes is None else [int(size) for size in sizes]

@@ -11,6 +11,7 @@ import scipy.linalg
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.linalg import psd_root
+from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
 from gramian.rows import Map, Parts, Rows, Walk
@@ -61,7 +62,10 @@ class Factors:
     """
 
     def __init__(
-        self, Z: Rows | Sequence[Rows] | Parts, core: BlockCore | None = None, order: Any = None
+        self,
+        Z: Rows | Sequence[Rows] | Parts,
+        core: BlockCore | None = None,
+        order: Indices | None = None,
     ) -> None:
         if not isinstance(Z, Parts):
             order = None if order is None else np.asarray(order)
@@ -75,7 +79,7 @@ class Factors:
         return f"Factors(n={self.shape[0]}, rank={self.rank}, {parts}{self.nbytes / 1e6:.3g} MB)"
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """The dtype of Z."""
         return self.parts.dtype
 
@@ -146,11 +150,11 @@ class Factors:
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         *aligned: Array,
         state: Sequence[Array] | None = None,
         **walk: Any,
-    ) -> Any:
+    ) -> Sums:
         """Return a list of the sums over the blocks of each part; see :meth:`Rows.sum`.
 
         ``prepare(columns)`` returns the function for blocks of the part with these columns of Z.
@@ -206,7 +210,7 @@ class Factors:
         """Return K̃ @ V in float64, for V of shape (n,) or (n, k)."""
         return self.features_matmul(self.core_matmul(self.rmatmul(V)))
 
-    def columns(self, numbers: Any) -> Array:
+    def columns(self, numbers: Indices) -> Array:
         """Return the columns of K̃ with these numbers, shape (n, len(numbers)), in float64."""
         return self._columns_with(self.coordinates(np.asarray(numbers)))
 
@@ -263,7 +267,7 @@ def in_parts(
     maps: Sequence[Map],
     core: BlockCore | None,
     *,
-    dtype: Any,
+    dtype: DType,
     serial: bool = False,
 ) -> Factors:
     """Return factors of rows in parts; the label of a row selects the map for its features."""

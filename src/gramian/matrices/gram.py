@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, Indices
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, Precomputed, as_kernel, tiles
+from gramian.kernels.base import KernelLike
 from gramian.rows import ArrayRows, Rows
 
 __all__ = ["Gram"]
@@ -51,7 +52,7 @@ class Gram:
     (3.0, 6)
     """
 
-    def __init__(self, kernel: Any, rows: Any, columns: Any = None) -> None:
+    def __init__(self, kernel: KernelLike, rows: ArrayLike, columns: ArrayLike = None) -> None:
         self.kernel: Kernel = as_kernel(kernel)
         self.rows: Rows = self.kernel.read(rows)
         self.symmetric = columns is None
@@ -100,7 +101,7 @@ class Gram:
         xp = array_ops.namespace(diagonal)
         return float(xp.sum(array_ops.astype(diagonal, xp.float64)))
 
-    def columns(self, indices: Any) -> Array:
+    def columns(self, indices: Indices) -> Array:
         """Return the columns of K with these indices, shape (n, len(indices))."""
         indices = self._checked(indices, axis=1)
         self.evaluations += self.shape[0] * len(indices)
@@ -110,7 +111,7 @@ class Gram:
             same_rows = indices, array_ops.take_rows(self.diag(), indices)
         return tiles.dense(self.kernel, self.rows, points, same_rows=same_rows)
 
-    def block(self, i: Any, j: Any) -> Array:
+    def block(self, i: ArrayLike, j: ArrayLike) -> Array:
         """Return K[i, j] for lists of row and column indices, shape (len(i), len(j))."""
         i, j = self._checked(i, axis=0), self._checked(j, axis=1)
         self.evaluations += len(i) * len(j)
@@ -184,7 +185,7 @@ class Gram:
         if not self.symmetric:
             raise ValueError(f"{what} needs a Gram without separate columns; this one is {self!r}.")
 
-    def _checked(self, indices: Any, axis: int) -> np.ndarray:
+    def _checked(self, indices: Indices, axis: int) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(array_ops.to_numpy(indices)))
         if indices.dtype.kind not in "iu" or indices.ndim != 1:
             raise TypeError(f"Expected a list of row numbers; got {indices!r}.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import DType, Indices
 from gramian.rows.base import Rows
 from gramian.rows.blocks import BlockRows
 
@@ -53,7 +52,7 @@ class ArrayRows(BlockRows):
     def block(self, start: int, stop: int) -> Array:
         return array_ops.astype(array_ops.span(self.data, start, stop), self.dtype)
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         if isinstance(indices, range) and indices.step == 1:  # a view is enough
             return self.block(indices.start, indices.stop)
         taken = array_ops.take_rows(self.data, np.asarray(indices))
@@ -89,7 +88,7 @@ class ArrayRows(BlockRows):
 class HalfRows(ArrayRows):
     """Features stored in half precision; blocks have another dtype."""
 
-    def __init__(self, data: Array, dtype: Any) -> None:
+    def __init__(self, data: Array, dtype: DType) -> None:
         super().__init__(data)
         self.dtype = dtype
 
@@ -122,7 +121,7 @@ class ChosenRows(ArrayRows):
     def block(self, start: int, stop: int) -> Array:
         return self.rows.take(self.numbers[start:stop])
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self.rows.take(self.numbers[np.asarray(indices)])
 
     def _unconverted(self) -> BlockRows:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.rows.places import Place
 from gramian.rows.walks import Walk
 
@@ -40,7 +41,7 @@ class Rows(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: Any
+    dtype: DType
     xp: Namespace
     place: Place
     names: list[str] | None = None
@@ -67,11 +68,11 @@ class Rows(ABC):
 
     def sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         *aligned: Array,
         state: Sequence[Array] | None = None,
         **walk: Any,
-    ) -> Any:
+    ) -> Sums:
         """Return the sum of ``function(block, *aligned_blocks)`` over all blocks.
 
         The function returns an array or a tuple of arrays; they are added in float64. The arrays in
@@ -89,15 +90,15 @@ class Rows(ABC):
     @abstractmethod
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         """Implement ``sum``."""
 
     @abstractmethod
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         """Return the rows with these numbers, as one array in memory."""
 
     @abstractmethod

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
+from gramian.backend.typing import BlockSum, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import walks
 from gramian.rows.base import Rows
@@ -47,14 +47,14 @@ class BlockRows(Rows):
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         together = (*aligned, *(state or ()))
 
-        def one(block: Array, start: int, stop: int) -> Any:
+        def one(block: Array, start: int, stop: int) -> Sums:
             parts = (array_ops.span(a, start, stop) for a in together)
             return function(block, *parts)
 
@@ -126,13 +126,13 @@ class BlockRows(Rows):
 
     def _run(
         self,
-        function: Callable[[Array, int, int], Any],
+        function: Callable[[Array, int, int], T],
         spans: Sequence[tuple[int, int]],
         walk: Walk,
-    ) -> Iterator[Any]:
+    ) -> Iterator[T]:
         """Yield the results of ``function(block, start, stop)`` in the order of the spans."""
 
-        def one(item: tuple[int, int, Callable[[], Array]]) -> Any:
+        def one(item: tuple[int, int, Callable[[], Array]]) -> T:
             start, stop, read = item
             return function(read(), start, stop)
 

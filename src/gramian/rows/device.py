@@ -8,13 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType, Indices
 from gramian.rows import ArrayRows, BlockRows, Place, Rows, Walk
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["DeviceRows"]
 
@@ -62,7 +66,7 @@ class DeviceRows(BlockRows):
     def block(self, start: int, stop: int) -> Array:
         return self._moving(self._stored(start, stop))()
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self._moving(self.rows.take(indices))()
 
     def choose(self, numbers: np.ndarray) -> Rows:
@@ -100,7 +104,7 @@ class DeviceRows(BlockRows):
             return super()._map(function, aligned, walk)
         results = _Returning(walk.into)
 
-        def part(x: Array, *aligned: Any) -> Array:
+        def part(x: Array, *aligned: Array) -> Array:
             *parts, numbers = aligned
             out = array_ops.empty((x.shape[0], *walk.ending), x, walk.dtype)
             results.put(function(x, *parts, out=out), numbers)
@@ -180,7 +184,7 @@ class DevicePlace(Place):
     def hand_back(self, values: Array) -> Array:
         return array_ops.to_numpy(values)
 
-    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: DType) -> Array | None:
         return np.empty(shape, dtype=array_ops.host_dtype(dtype))
 
 
@@ -189,7 +193,7 @@ class _Returning:
 
     def __init__(self, into: np.ndarray) -> None:
         self._into = into
-        self._last: tuple[Any, Any, range] | None = None
+        self._last: tuple[Array, torch.cuda.Event | None, range] | None = None
 
     def put(self, result: Array, numbers: range) -> None:
         import torch
@@ -213,7 +217,7 @@ class _Returning:
 
 
 @cache
-def _side_stream(device: str) -> Any:
+def _side_stream(device: str) -> torch.cuda.Stream:
     """Return the stream that copies blocks while others are processed."""
     import torch
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.rows import walks
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
@@ -49,7 +50,7 @@ class FeatureRows(Rows):
         rows: Rows,
         features: Callable[..., Array],
         width: int,
-        dtype: Any,
+        dtype: DType,
         *,
         work_bytes: int = 0,
         serial: bool = False,
@@ -74,7 +75,7 @@ class FeatureRows(Rows):
     def evaluations(self) -> int:
         return self.shape[0] * self.row_evaluations
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         if len(indices) == 0:  # kernels cannot take the maximum over an empty block
             return array_ops.empty((0, self.shape[1]), self.example(), self.dtype)
         taken = self.rows.take(indices)
@@ -92,14 +93,14 @@ class FeatureRows(Rows):
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         features = self.features
 
-        def of_features(x: Array, *parts: Array) -> Any:
+        def of_features(x: Array, *parts: Array) -> Sums:
             return function(features(x), *parts)
 
         return self.rows._sum(of_features, aligned, state, self._wider(walk))
@@ -146,7 +147,7 @@ class FeatureRows(Rows):
         size = self.shape[0] * self.row_bytes
         return self if size > self.place.room() // 2 else self.place.keep(self._values())
 
-    def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
+    def persist_some(self, count: int, *, half: bool = False) -> tuple[JoinedRows, np.ndarray]:
         """Return these rows with ``count`` of them in memory, and their new order.
 
         Rows in memory come first, in half precision if ``half``. They are taken in stretches at

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, Indices, Sums
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
@@ -37,7 +37,7 @@ class JoinedRows(Rows):
     def serial(self) -> bool:
         return any(getattr(rows, "serial", False) for rows in self.members)
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         indices = np.asarray(indices)
         order = np.argsort(indices, kind="stable")
         edges = np.searchsorted(indices[order], self.edges)
@@ -61,11 +61,11 @@ class JoinedRows(Rows):
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         together = (*aligned, *(state or ()))
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):

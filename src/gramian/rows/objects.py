@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Number
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
+from gramian.backend.typing import ArrayLike
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: ArrayLike) -> bool:
     """Whether X is, or can only be meant as, a table of numbers; otherwise its rows are objects.
 
     A list is a table if its entries are lists of numbers with equal lengths. Having a length does
@@ -32,12 +32,12 @@ def is_table(X: Any) -> bool:
     return len(widths) == 1 and None not in widths
 
 
-def _is_list(X: Any) -> bool:
+def _is_list(X: ArrayLike) -> bool:
     has_entries = hasattr(X, "__len__") and hasattr(X, "__getitem__")
     return has_entries and not isinstance(X, str | bytes | Mapping) and not array_ops.issparse(X)
 
 
-def _width(x: Any) -> int | None:
+def _width(x: object) -> int | None:
     """Return the length of a list of numbers, 0 for a number, None for anything else."""
     if isinstance(x, Number | np.bool_):
         return 0
@@ -53,7 +53,7 @@ def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "biufc"
 
 
-def text_columns(X: Any) -> list[str]:
+def text_columns(X: ArrayLike) -> list[str]:
     """Return the names of the columns of a data frame or object array that are not numeric."""
     if hasattr(X, "columns"):
         columns = [(repr(str(c)), X[c]) for c in X.columns]
@@ -70,7 +70,7 @@ def text_columns(X: Any) -> list[str]:
     return bad
 
 
-def as_objects(X: Any, name: str, owner: str | None = None, min_rows: int = 1) -> np.ndarray:
+def as_objects(X: ArrayLike, name: str, owner: str | None = None, min_rows: int = 1) -> np.ndarray:
     """Return the entries of X, or the rows of a data frame or array, as a 1-D array of objects."""
     if not _is_list(X):
         raise ValueError(
@@ -88,7 +88,7 @@ def as_objects(X: Any, name: str, owner: str | None = None, min_rows: int = 1) -
     return np.fromiter((entries[i] for i in range(n)), dtype=object, count=n)
 
 
-def numbers_or_objects(values: Any, name: str) -> np.ndarray:
+def numbers_or_objects(values: ArrayLike, name: str) -> np.ndarray:
     """Return a list of row numbers as integers, any other list as objects."""
     objects = as_objects(values, name)
     numbers = all(isinstance(x, Integral) and not isinstance(x, bool) for x in objects)

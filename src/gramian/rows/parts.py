@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import side_by_side
+from gramian.backend.typing import BlockSum, DType, Sums, T
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.features import FeatureRows, held
+from gramian.rows.joined import JoinedRows
 from gramian.rows.places import Place
 from gramian.rows.walks import Walk
 
@@ -120,18 +122,18 @@ class Parts:
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         """Return a list of the sums of each part; with a ``state``, also the state afterwards."""
         if len(self) == 1 and state is not None and self.shape[0]:
             total, after = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
             return [total], after
         together = (*aligned, *(state or ()))
 
-        def one(i: int) -> Any:
+        def one(i: int) -> Sums:
             arrays, function = self._of_part(i, together), prepare(self.columns[i])
             if self[i].shape[0] == 0:  # the function gives the shape of an empty sum
                 return function(self[i].collect(), *arrays)
@@ -146,7 +148,7 @@ class Parts:
         rows = self._rows[i]
         return tuple(array_ops.span(a, rows.start, rows.stop) for a in arrays)
 
-    def _each(self, function: Callable[[int], Any]) -> list[Any]:
+    def _each(self, function: Callable[[int], T]) -> list[T]:
         """Apply a function to all parts, one thread each; a single part uses all threads."""
         serial = any(getattr(part, "serial", False) for part in self)
         serial = serial or array_ops.runs_own_threads(self.example())
@@ -254,7 +256,7 @@ class Parts:
         if count == n:
             return Parts(self._each(lambda i: held(self[i], half=half)), self.order)
 
-        def some(i: int) -> tuple[Rows, np.ndarray]:
+        def some(i: int) -> tuple[JoinedRows, np.ndarray]:
             part = self[i]
             assert isinstance(part, FeatureRows)
             rows, order = part.persist_some(count * part.shape[0] // n, half=half)
@@ -268,7 +270,7 @@ class Parts:
 
 
 def in_parts(
-    rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: Any, serial: bool = False
+    rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: DType, serial: bool = False
 ) -> Parts:
     """Return features of rows in parts; the label of a row selects the map for its features."""
     small = rows.shape[0] <= np.iinfo(np.int32).max
@@ -284,7 +286,7 @@ def in_parts(
     return Parts(members, order)
 
 
-def slices(lengths: Iterable[Any]) -> list[slice]:
+def slices(lengths: Iterable[int]) -> list[slice]:
     edges = [0, *accumulate(int(length) for length in lengths)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 

@@ -9,20 +9,18 @@ hands results back in the caller's array type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import ArrayLike, DType, T
 
 if TYPE_CHECKING:
     from gramian.rows.base import Rows
     from gramian.rows.parts import Map, Parts
-
-
-T = TypeVar("T")
 
 
 class Place:
@@ -47,7 +45,7 @@ class Place:
 
     # Arrays with one entry per row.
 
-    def align(self, values: Any, dtype: Any = None) -> Array:
+    def align(self, values: ArrayLike, dtype: DType = None) -> Array:
         """Convert values of shape (n, ...) to an array that can be walked with the rows."""
         return array_ops.like(values, self.reference, dtype)
 
@@ -55,14 +53,14 @@ class Place:
         """Return an array of shape (n,) and dtype float64 that holds one number everywhere."""
         return self.align(np.full(self.n, value), self.xp.float64)
 
-    def column(self, values: Any, dtype: Any = None) -> Array:
+    def column(self, values: ArrayLike, dtype: DType = None) -> Array:
         """Convert values of shape (n, ...) to a NumPy array, or a lazy one on a cluster.
 
         A number becomes an array of shape ().
         """
         return np.asarray(array_ops.to_numpy(values), dtype=dtype)
 
-    def targets(self, y: Any, owner: Any) -> Array:
+    def targets(self, y: ArrayLike, owner: object) -> Array:
         """Return y as finite numbers; errors name the estimator ``owner``."""
         if array_ops.is_foreign(y) and not array_ops.is_lazy(y):
             return y
@@ -82,7 +80,7 @@ class Place:
         """Return all rows as one aligned array of shape (n, d)."""
         return rows._values()
 
-    def empty_columns(self, most: int, dtype: Any) -> Array:
+    def empty_columns(self, most: int, dtype: DType) -> Array:
         """Allocate an array for up to ``most`` columns, to be filled by ``with_columns``."""
         return array_ops.empty((self.n, most), self.reference, dtype)
 
@@ -139,7 +137,7 @@ class Place:
 
         return ArrayRows(values)
 
-    def keep_half(self, values: Array, dtype: Any) -> Rows:
+    def keep_half(self, values: Array, dtype: DType) -> Rows:
         """Return values in half precision as rows whose blocks have this dtype."""
         from gramian.rows.arrays import HalfRows
 
@@ -153,7 +151,7 @@ class Place:
         """Return each part as one array; None if the rows are in other processes."""
         return [rows.collect() for rows in parts]
 
-    def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
+    def later(self, compute: Callable[..., Array], *arguments: object) -> Rows | None:
         """Return the rows of a lazy ``compute(*arguments)``; None if it would run immediately."""
         return None
 
@@ -174,8 +172,8 @@ class Place:
         return [rows.choose(numbers) for numbers in np.split(order, edges)]
 
     def by_parts(
-        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], Any]], *, serial: bool = False
-    ) -> list[Any] | None:
+        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], T]], *, serial: bool = False
+    ) -> list[T] | None:
         """Return the results of an operation on each chunk of rows; None if one process has all.
 
         ``prepare()`` returns the operation, which gets a chunk and the number of its first row.
@@ -183,7 +181,7 @@ class Place:
         return None
 
     def in_parts(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: DType, serial: bool
     ) -> Parts:
         """Return features of rows in parts; the label of a row selects the map for its features."""
         from gramian.rows.parts import in_parts
@@ -200,6 +198,6 @@ class Place:
         """Convert such values for a fitted attribute; lazy ones are computed."""
         return self.hand_back(values)
 
-    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: DType) -> Array | None:
         """Allocate memory of the caller's array type for ``map``, if blocks have another type."""
         return None

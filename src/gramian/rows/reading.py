@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import sklearn
 from sklearn.utils import check_array, column_or_1d
@@ -11,6 +9,7 @@ from sklearn.utils import check_array, column_or_1d
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
+from gramian.backend.typing import ArrayLike, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
@@ -19,7 +18,7 @@ from gramian.rows.files import formats
 
 
 def as_rows(
-    X: Any,
+    X: ArrayLike,
     *,
     name: str = "X",
     owner: str | None = None,
@@ -81,7 +80,7 @@ def as_rows(
     return rows
 
 
-def as_labels(y: Any) -> Array:
+def as_labels(y: ArrayLike) -> Array:
     """Return class labels as a NumPy array of shape (n,); a lazy array is returned unchanged."""
     if not array_ops.is_lazy(y):
         return column_or_1d(array_ops.to_numpy(y), warn=True)
@@ -90,7 +89,7 @@ def as_labels(y: Any) -> Array:
     return y
 
 
-def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.files.rows import open_rows
 
     rows = open_rows(path)
@@ -98,12 +97,12 @@ def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Row
     return rows.persist()
 
 
-def is_collection(X: Any) -> bool:
+def is_collection(X: ArrayLike) -> bool:
     """Whether X is a dask array or dataframe; dask need not be installed."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def _rows_of_dask(X: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_dask(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.dask.rows import DaskRows
 
     rows = DaskRows(X, name=name)
@@ -121,7 +120,7 @@ def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows:
             )
 
 
-def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
+def _checked_host(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> Array:
     try:
         data = check_array(
             X,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType
 
 # The block of a thread should fit its cache; a GPU needs far larger blocks.
 CACHE_BYTES = 4 * 1024**2
@@ -49,7 +49,7 @@ class Walk:
     """
 
     width: int | None = None
-    dtype: Any = None
+    dtype: DType = None
     row_bytes: int | None = None
     result_bytes: int = 0
     serial: bool = False
@@ -58,7 +58,7 @@ class Walk:
     into: Array | None = None
     stored: bool = False
 
-    def for_map(self, dtype: Any) -> Walk:
+    def for_map(self, dtype: DType) -> Walk:
         """Return this walk with its defaults filled in; ``dtype`` is the default for results."""
         dtype = self.dtype if self.dtype is not None else dtype
         row_bytes = self.row_bytes

@@ -30,11 +30,13 @@ class Large(NamedTuple):
 class Call:
     """A function for a task: itself in the same process, otherwise as bytes."""
 
-    def __init__(self, function: Callable[..., Any] | None, data: bytes = b"") -> None:
+    def __init__(self, function: Callable[..., object] | None, data: bytes = b"") -> None:
         self._function = function
         self._data = data
 
-    def function(self, arrays: list[np.ndarray], device: str | None = None) -> Callable[..., Any]:
+    def function(
+        self, arrays: list[np.ndarray], device: str | None = None
+    ) -> Callable[..., object]:
         """Return the function with the arrays that were sent separately; tensors on the device."""
         if self._function is not None:
             return self._function
@@ -49,10 +51,12 @@ class Call:
 
 
 _lock = threading.Lock()
-_made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+_made: OrderedDict[tuple[bytes, str | None], Callable[..., object]] = OrderedDict()
 
 
-def packed(function: Callable[..., Any], never: tuple[type, ...] = ()) -> tuple[bytes, list[Large]]:
+def packed(
+    function: Callable[..., object], never: tuple[type, ...] = ()
+) -> tuple[bytes, list[Large]]:
     """Return the function as bytes, and its large arrays; types in ``never`` raise an error.
 
     Different arrays give different bytes, even if they are sent separately.
@@ -64,11 +68,11 @@ def packed(function: Callable[..., Any], never: tuple[type, ...] = ()) -> tuple[
 
 
 class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file: Any, never: tuple[type, ...]) -> None:
+    def __init__(self, file: io.BytesIO, never: tuple[type, ...]) -> None:
         super().__init__(file)
         self.never = never
         self.large: dict[int, Large] = {}  # by identity
-        self._alive: list[Any] = []  # references, so that no id is reused
+        self._alive: list[object] = []  # references, so that no id is reused
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, self.never):
@@ -108,8 +112,8 @@ class _Unpickler(pickle.Unpickler):
 
 def _content(array: np.ndarray) -> str:
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return f"{_digest(flat).hex()}-{array.dtype.str}-{array.shape}"
+    return f"{_digest(flat.data).hex()}-{array.dtype.str}-{array.shape}"
 
 
-def _digest(data: Any) -> bytes:
+def _digest(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=16).digest()

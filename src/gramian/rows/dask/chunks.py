@@ -15,9 +15,13 @@ import numpy as np
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import BlockMap, BlockSum, Sums
 from gramian.rows import ArrayRows, Rows, Walk
 
 if TYPE_CHECKING:
+    import pandas
+    from distributed import Scheduler
+
     from gramian.rows.dask.calls import Call
 
 KEPT_BYTES = 64 * 1024**2  # freed memory that a worker may keep
@@ -75,7 +79,7 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 4)
 
 
-def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
+def _read(reading: Reading, first: int, chunk: Array) -> ArrayRows:
     """Check a chunk and return it as rows."""
     if not reading.checked and not array_ops.all_finite(chunk):
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(chunk)))[0]
@@ -86,7 +90,7 @@ def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
     return ArrayRows(_on_device(reading, chunk))
 
 
-def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
+def _parts(slots: list[int | None], aligned: tuple[Array, ...]) -> list[Array]:
     """Return the aligned arrays of a chunk: created here, or results of an earlier task."""
     return [
         np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
@@ -94,7 +98,7 @@ def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-def _on_device(reading: Reading, x: Any) -> Any:
+def _on_device(reading: Reading, x: Array) -> Array:
     if reading.device is None or not isinstance(x, np.ndarray):
         return x
     with optional.needed("torch", f"device={reading.device!r} on a dask worker"):
@@ -104,8 +108,8 @@ def _on_device(reading: Reading, x: Any) -> Any:
 
 
 def map_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, chunk: Any, *aligned: Any,
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, chunk: Array, *aligned: Array,
 ) -> np.ndarray:  # fmt: skip
     function = call.function(arrays, reading.device)
     with _alone(reading, serial):
@@ -114,9 +118,9 @@ def map_chunk(
 
 
 def sum_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, written: int, chunk: Any, *aligned: Any,
-) -> Any:  # fmt: skip
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, written: int, chunk: Array, *aligned: Array,
+) -> Sums:  # fmt: skip
     """Return the sum over the chunk; if a state is ``written``, a list of the sum and the state."""
     function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
     read = len(parts) - written
@@ -130,14 +134,14 @@ def sum_chunk(
 
 
 def part_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, first: int, chunk: Array
 ) -> Any:
     operation = call.function(arrays, reading.device)
     with _alone(reading, serial):
         return operation(_read(reading, first, chunk), first)
 
 
-def take_chunk(reading: Reading, first: int, chunk: Any, numbers: np.ndarray) -> Array:
+def take_chunk(reading: Reading, first: int, chunk: Array, numbers: np.ndarray) -> Array:
     rows = _read(reading._replace(device=None), first, chunk)
     return rows.take(numbers)
 
@@ -146,15 +150,15 @@ def counts(labels: np.ndarray, count: int) -> np.ndarray:
     return np.bincount(labels, minlength=count)
 
 
-def members(reading: Reading, first: int, chunk: Any, labels: np.ndarray, label: int) -> Array:
+def members(reading: Reading, first: int, chunk: Array, labels: np.ndarray, label: int) -> Array:
     return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
 
 
-def map_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Array:
+def map_here(function: BlockMap, walk: Walk, rows: Rows, *aligned: Array) -> Array:
     return rows._map(function, aligned, walk)
 
 
-def sum_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Any:
+def sum_here(function: BlockSum, walk: Walk, rows: Rows, *aligned: Array) -> Sums:
     return rows._sum(function, aligned, None, walk)
 
 
@@ -162,7 +166,7 @@ def same(x: Array, out: Array) -> Array:
     return x
 
 
-def added(totals: list[Any]) -> Any:
+def added(totals: list[Sums]) -> Sums:
     first, *others = totals
     if isinstance(first, list | tuple):
         return type(first)(added(list(each)) for each in zip(*totals, strict=True))
@@ -172,13 +176,13 @@ def added(totals: list[Any]) -> Any:
     return total
 
 
-def nested(function: Callable[[Any], Any], x: Any) -> Any:
+def nested(function: Callable[[Array], Array], x: Sums) -> Sums:
     if isinstance(x, list | tuple):
         return type(x)(nested(function, each) for each in x)
     return function(x)
 
 
-def free_memory(dask_scheduler: Any) -> list[int | None]:
+def free_memory(dask_scheduler: Scheduler) -> list[int | None]:
     """Return the memory left on each worker before it spills to disk; None if unlimited."""
     return [
         int(max(SPILLING * worker.memory_limit - worker.metrics.get("memory", 0), 0))
@@ -188,7 +192,7 @@ def free_memory(dask_scheduler: Any) -> list[int | None]:
     ]
 
 
-def numbers_of(part: Any, dtype: np.dtype) -> np.ndarray:
+def numbers_of(part: pandas.DataFrame, dtype: np.dtype) -> np.ndarray:
     return part.to_numpy(dtype=dtype, na_value=np.nan)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.backend import array_ops, optional
+from gramian.backend.typing import ArrayLike
 from gramian.backend.wording import counted
 from gramian.rows.dask import chunks
 from gramian.rows.dask.graphs import Task, clear_errors, computed, current_client, joined
@@ -16,12 +15,12 @@ with optional.needed("dask", "Working on dask collections"):
     import dask.array as da
 
 
-def names_of(data: Any) -> list[str] | None:
+def names_of(data: ArrayLike) -> list[str] | None:
     columns = list(getattr(data, "columns", ()))
     return columns if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def as_matrix(data: Any, name: str) -> Any:
+def as_matrix(data: ArrayLike, name: str) -> da.Array:
     """Convert a collection to a dask array with known, non-empty chunks of whole rows."""
     is_frame = hasattr(type(data), "to_dask_array")
     if not isinstance(data, da.Array) and not is_frame:
@@ -44,7 +43,7 @@ def as_matrix(data: Any, name: str) -> Any:
     return _without_empty(with_known_chunks(_optimised(data)))
 
 
-def _optimised(data: Any) -> Any:
+def _optimised(data: da.Array) -> da.Array:
     """Optimise the graph once, for all passes.
 
     An array with chunks on the workers is returned unchanged: dask would drop these from the graph,
@@ -56,7 +55,7 @@ def _optimised(data: Any) -> Any:
     return dask.optimize(data)[0]
 
 
-def _frame(data: Any, name: str) -> Any:
+def _frame(data: ArrayLike, name: str) -> da.Array:
     text = [str(column) for column, dtype in data.dtypes.items() if dtype.kind not in "biuf"]
     if text:
         raise ValueError(
@@ -75,7 +74,7 @@ def _frame(data: Any, name: str) -> Any:
     return joined(list(tasks), sizes, (len(data.columns),), dtype)
 
 
-def with_known_chunks(data: Any) -> Any:
+def with_known_chunks(data: da.Array) -> da.Array:
     """Return the array with known chunk sizes; unknown sizes take one computation."""
     if not np.isnan(data.shape[0]):
         return data
@@ -84,12 +83,12 @@ def with_known_chunks(data: Any) -> Any:
     return da.Array(data.dask, data.name, (tuple(lengths), *data.chunks[1:]), meta=data._meta)
 
 
-def _without_empty(data: Any) -> Any:
+def _without_empty(data: da.Array) -> da.Array:
     lengths = tuple(n for n in data.chunks[0] if n)
     return data if len(lengths) == len(data.chunks[0]) else data.rechunk((lengths, data.chunks[1]))
 
 
-def check_length(values: Any, n: int) -> None:
+def check_length(values: ArrayLike, n: int) -> None:
     """Raise an error unless values have one entry for each of n rows."""
     if values.ndim == 0 or values.shape[0] != n:
         raise ValueError(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gramian.backend import optional
+from gramian.backend.typing import Array, DType
 from gramian.rows.dask import chunks
 
 with optional.needed("dask", "Working on dask collections"):
@@ -20,18 +21,24 @@ with optional.needed("dask", "Working on dask collections"):
     from dask.delayed import Delayed, delayed
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+Key: TypeAlias = str | tuple[str | int, ...]  # of a task
+Piece: TypeAlias = Delayed | chunks.Constant
+
+if TYPE_CHECKING:
+    from distributed import Client
+
 FAN_IN = 8  # sums that one task adds
 
 
 class Task:
     """A function call for dask, by itself or as a chunk of an array."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
         self.name = function.__name__
         self._function = delayed(function, pure=False, traverse=False)
         self._arguments = arguments
 
-    def made(self, key: Any = None) -> Delayed:
+    def made(self, key: Key | None = None) -> Delayed:
         named = {} if key is None else {"dask_key_name": key}
         return self._function(*self._arguments, **named)
 
@@ -43,12 +50,12 @@ class Short(da.Array):
     computed from it are ordinary dask arrays.
     """
 
-    pieces: list[Any]
+    pieces: Sequence[Piece]
     slot: int | None = None  # index of this array among the results of each task
     constant: float | None = None  # the value of all entries
 
     @classmethod
-    def of(cls, array: Any, pieces: list[Any], **known: Any) -> Short:
+    def of(cls, array: da.Array, pieces: Sequence[Piece], **known: float) -> Short:
         self = cls(array.dask, array.name, array.chunks, meta=array._meta)
         self.pieces = pieces
         vars(self).update(known)
@@ -62,7 +69,7 @@ def constant(value: float, lengths: Sequence[int]) -> Short:
     return Short.of(array, pieces, constant=value)
 
 
-def one_of(results: Any, slot: int, like: Any) -> Short:
+def one_of(results: Array, slot: int, like: da.Array) -> Short:
     """Return one of the arrays that tasks returned together with their sums."""
     array = results.map_blocks(
         itemgetter(slot),
@@ -73,19 +80,19 @@ def one_of(results: Any, slot: int, like: Any) -> Short:
     return Short.of(array, chunks_of(results), slot=slot)
 
 
-def chunks_of(array: Any) -> list[Delayed]:
+def chunks_of(array: da.Array) -> list[Delayed]:
     return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
-def tree(totals: list[Any], places: list[str]) -> Any:
+def tree(totals: list[Delayed], places: list[str]) -> Delayed:
     """Add totals by tasks with a few terms each: first within each place, then across places."""
-    by_place: dict[str, list[Any]] = {}
+    by_place: dict[str, list[Delayed]] = {}
     for total, place in zip(totals, places, strict=True):
         by_place.setdefault(place, []).append(total)
     return _added_up([_added_up(group) for group in by_place.values()])
 
 
-def _added_up(totals: list[Any]) -> Any:
+def _added_up(totals: list[Delayed]) -> Delayed:
     while len(totals) > 1:
         groups = [totals[i : i + FAN_IN] for i in range(0, len(totals), FAN_IN)]
         totals = [Task(chunks.added, group).made() for group in groups]
@@ -93,18 +100,18 @@ def _added_up(totals: list[Any]) -> Any:
 
 
 def joined(
-    tasks: list[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: Any,
+    tasks: list[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: DType,
     places: Sequence[str] = (),
-) -> Any:  # fmt: skip
+) -> da.Array:  # fmt: skip
     """Make tasks the chunks of one array, in one layer of its graph.
 
     If all ``places`` are known, tasks run on these workers as long as they exist. Otherwise workers
     with copies of a chunk would alternate, and the state that tasks write would move between them.
     """
     name, zeros = f"{tasks[0].name}-{uuid.uuid4().hex}", (0,) * len(ending)
-    calls: dict[Any, Any] = {}
-    layers: dict[Any, Any] = {}
-    needs: dict[Any, set] = {name: set()}
+    calls: dict[Key, object] = {}
+    layers: dict[str, Mapping] = {}
+    needs: dict[str, set] = {name: set()}
     for i, task in enumerate(tasks):
         graph, key = task.made((name, i, *zeros)).dask, (name, i, *zeros)
         for layer, content in graph.layers.items():
@@ -122,7 +129,7 @@ def joined(
     return da.Array(HighLevelGraph({name: layer, **layers}, needs), name, chunks, meta=meta)
 
 
-def current_client() -> Any:
+def current_client() -> Client | None:
     """Return the client that dask uses now; None if dask computes in this process."""
     owner = getattr(get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "scatter") else None

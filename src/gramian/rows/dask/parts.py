@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, DType, Sums
 from gramian.rows import ArrayRows, Rows, Walk, for_half
 from gramian.rows.dask.places import Cluster
 from gramian.rows.parts import Map, Parts, in_parts, slices
+
+Local: TypeAlias = Callable[[Rows, Array], Parts]  # the parts of some rows, in their process
 
 
 class ClusterParts(Parts):
     """Features of rows on a cluster in parts; the label of a row selects its map."""
 
     def __init__(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], *, dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], *, dtype: DType, serial: bool
     ) -> None:
         assert isinstance(rows.place, Cluster)
         self._cluster = rows.place
@@ -73,11 +76,11 @@ class ClusterParts(Parts):
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         functions = [prepare(columns) for columns in self.columns]
         operation = partial(_sum_parts, self._local, functions, walk, len(state or ()))
         together = (self._labels, *aligned)
@@ -109,19 +112,19 @@ class ClusterParts(Parts):
 
 
 def _parts_here(
-    make: Callable[[Rows], Rows], maps: list[Map], dtype: Any, serial: bool, rows: Rows,
+    make: Callable[[Rows], Rows], maps: list[Map], dtype: DType, serial: bool, rows: Rows,
     labels: Array,
 ) -> Parts:  # fmt: skip
     return in_parts(make(rows), np.asarray(array_ops.to_numpy(labels)), maps, dtype, serial)
 
 
-def _by_columns(parts: Parts, functions: list[Any]) -> Callable[[slice], Any]:
+def _by_columns(parts: Parts, functions: list[BlockSum]) -> Callable[[slice], BlockSum]:
     starts = [columns.start for columns in parts.columns]
     return lambda columns: functions[starts.index(columns.start)]
 
 
 def _map_parts(
-    local: Any, functions: list[Any], walk: Walk, rows: Rows, labels: Array, *aligned: Array
+    local: Local, functions: list[BlockSum], walk: Walk, rows: Rows, labels: Array, *aligned: Array
 ) -> Array:
     here = local(rows, labels)
     arranged = tuple(here.arrange(a) for a in aligned)
@@ -129,9 +132,9 @@ def _map_parts(
 
 
 def _sum_parts(
-    local: Any, functions: list[Any], walk: Walk, written: int, rows: Rows, labels: Array,
+    local: Local, functions: list[BlockSum], walk: Walk, written: int, rows: Rows, labels: Array,
     *aligned: Array,
-) -> list[Any]:  # fmt: skip
+) -> list[Sums]:  # fmt: skip
     here = local(rows, labels)
     arranged = tuple(here.arrange(a) for a in aligned)
     totals = here.sum(_by_columns(here, functions), arranged, None, walk)
@@ -140,7 +143,7 @@ def _sum_parts(
     return totals
 
 
-def _keep_parts(local: Any, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
+def _keep_parts(local: Local, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
     """Return features of all parts, each in the first columns."""
     here = local(rows, labels)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, BlockSum, DType, Indices, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
 from gramian.rows.dask import chunks
@@ -28,7 +29,6 @@ from gramian.rows.dask.graphs import (
     tree,
 )
 from gramian.rows.dask.workers import Sender, free_bytes, holders
-from gramian.rows.places import T
 
 with optional.needed("dask", "Working on dask collections"):
     import dask.array as da
@@ -61,7 +61,7 @@ class Cluster(Place):
     """
 
     def __init__(
-        self, data: Any, device: str | None, checked: bool, sender: Sender, name: str
+        self, data: da.Array, device: str | None, checked: bool, sender: Sender, name: str
     ) -> None:
         self.data = data
         self.device = device
@@ -83,13 +83,13 @@ class Cluster(Place):
             example, torch.empty(0)
         )  # on the CPU, whatever device the workers use
 
-    def example(self, dtype: Any = None) -> Array:
+    def example(self, dtype: DType = None) -> Array:
         """Return an empty array with the library of results in this process."""
         if dtype is None:
             return self.reference
         return array_ops.empty((0,), self.reference, dtype)
 
-    def derived(self, data: Any, *, checked: bool = True) -> DaskRows:
+    def derived(self, data: da.Array, *, checked: bool = True) -> DaskRows:
         """Return other rows on the same workers."""
         from gramian.rows.dask.rows import DaskRows
 
@@ -130,11 +130,11 @@ class Cluster(Place):
 
     def sum_chunks(
         self,
-        operation: Callable[..., Any],
+        operation: BlockSum,
         aligned: Sequence[Array],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         """Return the sum of ``operation(rows, *aligned, *state)`` over all chunks.
 
         The operation may return lists and tuples of arrays, which are added one by one.
@@ -148,11 +148,11 @@ class Cluster(Place):
 
     def _sum_all(
         self,
-        operation: Callable[..., Any],
+        operation: BlockSum,
         aligned: Sequence[Array],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         state = None if state is None else [self.align(array) for array in state]
         (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))
@@ -171,13 +171,13 @@ class Cluster(Place):
         result = chunks.nested(self.local, computed(total))
         return result, [one_of(held, 1 + i, array) for i, array in enumerate(state)]
 
-    def local(self, x: Any) -> Any:
+    def local(self, x: Array) -> Array:
         """Return a result as an array of this process."""
         return x if self.device is None else array_ops.like(x, self.reference)
 
     # Arrays with one entry per row.
 
-    def align(self, values: Any, dtype: Any = None) -> Array:
+    def align(self, values: ArrayLike, dtype: DType = None) -> Array:
         if hasattr(type(values), "to_dask_array"):  # a series or frame
             values = values.to_dask_array()
         if not array_ops.is_lazy(values):
@@ -194,17 +194,17 @@ class Cluster(Place):
     def constant(self, value: float) -> Array:
         return constant(value, self.lengths)
 
-    def column(self, values: Any, dtype: Any = None) -> Array:
+    def column(self, values: ArrayLike, dtype: DType = None) -> Array:
         one = np.ndim(values) == 0
         return super().column(values, dtype) if one else self.align(values, dtype)
 
-    def targets(self, y: Any, owner: Any) -> Array:
+    def targets(self, y: ArrayLike, owner: object) -> Array:
         y = array_ops.settled(self.align(y))  # it is used in every pass
         if y.dtype.kind not in "biuf" or not array_ops.all_finite(y):
             raise ValueError(f"y must contain finite numbers; it has dtype {y.dtype}, or NaN.")
         return y
 
-    def empty_columns(self, most: int, dtype: Any) -> Array:
+    def empty_columns(self, most: int, dtype: DType) -> Array:
         return super().empty_columns(0, dtype)  # it grows, because lazy arrays cannot be written to
 
     def with_columns(self, array: Array, used: int, new: Array) -> Array:
@@ -261,7 +261,7 @@ class Cluster(Place):
         (held,) = persisted(values)
         return self.derived(held)
 
-    def keep_half(self, values: Array, dtype: Any) -> Rows:
+    def keep_half(self, values: Array, dtype: DType) -> Rows:
         return self.keep(values)
 
     def samples(self, parts: Parts, count: int) -> Parts:
@@ -270,7 +270,7 @@ class Cluster(Place):
     def arrays(self, parts: Sequence[Rows]) -> list[Array] | None:
         return None
 
-    def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
+    def later(self, compute: Callable[..., Array], *arguments: object) -> Rows | None:
         from gramian.rows.dask.rows import DaskRows
 
         return DaskRows(compute(*arguments))
@@ -281,7 +281,7 @@ class Cluster(Place):
     def early(self, gather: Callable[[], T]) -> T | None:
         return gather()
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         """Return the rows with these numbers, as one array in this process."""
         numbers = np.asarray(indices, dtype=np.intp)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n:
@@ -328,11 +328,11 @@ class Cluster(Place):
         return self.derived(joined(pieces, lengths, (int(self.data.shape[1]),), dtype))
 
     def by_parts(
-        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], Any]], *, serial: bool = False
-    ) -> list[Any] | None:
+        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], T]], *, serial: bool = False
+    ) -> list[T] | None:
         operation, make = prepare(), rows._maker()
 
-        def of_part(part: Rows, first: int) -> Any:
+        def of_part(part: Rows, first: int) -> T:
             return operation(make(part), first)
 
         (call, arrays), reading = self._sender.send(of_part), self.reading
@@ -344,7 +344,7 @@ class Cluster(Place):
         )
 
     def in_parts(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: DType, serial: bool
     ) -> Parts:
         from gramian.rows.dask.parts import ClusterParts
 

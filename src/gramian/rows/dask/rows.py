@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import sklearn
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import ArrayLike, BlockSum, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, Walk
 from gramian.rows.dask import chunks
@@ -72,7 +72,7 @@ class DaskRows(Rows):
 
     place: Cluster
 
-    def __init__(self, data: Any, *, device: str | None = None, name: str = "X") -> None:
+    def __init__(self, data: ArrayLike, *, device: str | None = None, name: str = "X") -> None:
         array = as_matrix(data, name)
         checked = array.dtype.kind != "f" or sklearn.get_config()["assume_finite"]
         self._set(Cluster(array, device, checked, Sender(), name))
@@ -94,7 +94,7 @@ class DaskRows(Rows):
         return f"DaskRows(shape={self.shape}, dtype={self.data.dtype}, {pieces})"
 
     @property
-    def data(self) -> Any:
+    def data(self) -> da.Array:
         """The dask array of shape (n, d)."""
         return self.place.data
 
@@ -112,15 +112,15 @@ class DaskRows(Rows):
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         operation = partial(chunks.sum_here, function, replace(walk, start=0, stored=False))
         return self.place.sum_chunks(operation, aligned, state, walk)
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self.place.take(indices)
 
     def choose(self, numbers: np.ndarray) -> Rows:

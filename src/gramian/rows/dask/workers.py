@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gramian.backend import config, optional
 from gramian.rows.dask import chunks
-from gramian.rows.dask.graphs import Task, clear_errors, current_client
+from gramian.rows.dask.graphs import Key, Task, clear_errors, current_client
 
 with optional.needed("dask", "Working on dask collections"):
     from dask.base import DaskMethodsMixin
@@ -16,14 +16,20 @@ with optional.needed("dask", "Working on dask collections"):
 
     from gramian.rows.dask.calls import Call, Large, packed
 
+if TYPE_CHECKING:
+    import dask.array as da
+    from distributed import Client, Future
+
 
 class Sender:
     """Sends functions to the workers; large arrays in them go to each worker once."""
 
     def __init__(self) -> None:
-        self._sent: dict[Any, Any] = {}  # arrays on the workers, by client and content
+        self._sent: dict[
+            tuple[str, str], Future
+        ] = {}  # arrays on the workers, by client and content
 
-    def send(self, function: Callable[..., Any]) -> tuple[Delayed, list[Any]]:
+    def send(self, function: Callable[..., object]) -> tuple[Delayed, list[Future]]:
         """Return the function as an argument of tasks, and its large arrays."""
         client = current_client()
         if client is None:
@@ -35,7 +41,7 @@ class Sender:
         futures = [self._broadcast(client, large) for large in apart]
         return Task(Call, None, data).made(), futures
 
-    def _broadcast(self, client: Any, large: Large) -> Any:
+    def _broadcast(self, client: Client, large: Large) -> Future:
         key = client.id, large.content
         if key not in self._sent:
             with clear_errors():
@@ -55,7 +61,7 @@ def free_bytes() -> int:
     return sum(most if budget is None else (min(budget, size) for size in most))
 
 
-def holders(data: Any, keys: list[Any]) -> list[str]:
+def holders(data: da.Array, keys: list[Key]) -> list[str]:
     """Return the worker that has each chunk of an array, "" if there is none."""
     client = current_client()
     if client is None:

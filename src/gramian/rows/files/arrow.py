@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -18,7 +18,10 @@ import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
+from gramian.backend.typing import DType
 from gramian.rows.files.formats import Numbers, RowFile, within
+
+Kinds: TypeAlias = dict[str, pyarrow.DataType]
 
 TEXT_BYTES = 1024**2  # parsed at a time
 TEXTS_AHEAD = 40  # pyarrow reads ahead, and may hold this many times TEXT_BYTES
@@ -27,7 +30,7 @@ TEXTS_AHEAD = 40  # pyarrow reads ahead, and may hold this many times TEXT_BYTES
 class ArrowFile(RowFile):
     """Base class of files that pyarrow reads in record batches."""
 
-    def _set_columns(self, schema: Any) -> None:
+    def _set_columns(self, schema: pyarrow.Schema) -> None:
         self.names = list(schema.names)
         kinds = ((field.name, _number_type(field.type)) for field in schema)
         self.numeric = {name: kind for name, kind in kinds if kind is not None}
@@ -35,15 +38,17 @@ class ArrowFile(RowFile):
         self.left_out = [name for name in index if name in self.names]
 
     @abstractmethod
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         """Yield the record batches with these rows, and the number of their first row."""
 
     @abstractmethod
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         """Return a column as a chunked array."""
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         for first, batch in self._batches(numbers, names, most):
             inside = within(numbers, first, first + batch.num_rows)
@@ -54,7 +59,7 @@ class ArrowFile(RowFile):
             if len(inside):
                 yield self._matrix(batch, names, dtype)
 
-    def _matrix(self, batch: Any, names: list[str], dtype: Any) -> np.ndarray:
+    def _matrix(self, batch: pyarrow.RecordBatch, names: list[str], dtype: DType) -> np.ndarray:
         """Return columns of a record batch as a matrix; missing values become NaN."""
         out = np.empty((batch.num_rows, len(names)), dtype=dtype)
         for i, name in enumerate(names):
@@ -94,7 +99,9 @@ class ParquetFile(ArrowFile):
         self._edges = [int(edge) for edge in np.cumsum([0, *groups])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         # With a buffer, columns are read as needed; without one, a whole row group at a time.
         buffer = max(4096, min(2**16, config.memory_budget() // (16 * len(names))))
         with pyarrow.parquet.ParquetFile(self.path, buffer_size=buffer, pre_buffer=False) as file:
@@ -114,7 +121,7 @@ class ParquetFile(ArrowFile):
                     if first > last:
                         break
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
 
@@ -132,7 +139,9 @@ class IpcFile(ArrowFile):
         self._edges = [int(edge) for edge in np.cumsum([0, *sizes])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             for i, (first, stop) in enumerate(pairwise(self._edges)):
@@ -141,7 +150,7 @@ class IpcFile(ArrowFile):
                     for start in range(0, stop - first, most):
                         yield first + start, batch.slice(start, most)
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             batches = map(reader.get_batch, range(reader.num_record_batches))
@@ -179,7 +188,7 @@ class CsvFile(ArrowFile):
             self._longest = max(map(len, (",".join(first), *islice(lines, 100))))
         return first
 
-    def _options(self, names: Sequence[str], kinds: Any = None) -> dict[str, Any]:
+    def _options(self, names: Sequence[str], kinds: Kinds | None = None) -> dict[str, Any]:
         size = min(TEXT_BYTES, config.memory_budget() // TEXTS_AHEAD)
         size = max(size, 8 * self._longest, 2**14)  # a line must fit
         return {
@@ -196,10 +205,14 @@ class CsvFile(ArrowFile):
             ),
         }
 
-    def _stream(self, names: Sequence[str] = (), kinds: Any = None) -> Any:
+    def _stream(
+        self, names: Sequence[str] = (), kinds: Kinds | None = None
+    ) -> pyarrow.csv.CSVStreamingReader:
         return pyarrow.csv.open_csv(self.path, **self._options(names, kinds))
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         kinds = {name: self._kind(name) for name in names}
         first, last = 0, int(numbers[-1])
         with self._stream(names, kinds) as reader:
@@ -209,13 +222,13 @@ class CsvFile(ArrowFile):
                 if first > last:
                     return
 
-    def _kind(self, name: str) -> Any:
+    def _kind(self, name: str) -> pyarrow.DataType:
         if name in self.categories or name not in self.numeric:
             return pyarrow.string()
         # A column that starts with integers may contain fractions later.
         return pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         # Read at once, not as a stream, so that the type is inferred from all values.
         return pyarrow.csv.read_csv(self.path, **self._options([name])).column(name)
 
@@ -233,7 +246,7 @@ def _is_header(line: list[str]) -> bool:
         return True
 
 
-def _number_type(kind: Any) -> np.dtype | None:
+def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
     """Return the NumPy dtype of an arrow type; None if it is not numeric."""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return np.dtype(kind.to_pandas_dtype())
@@ -241,14 +254,14 @@ def _number_type(kind: Any) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def _text(name: str, values: Any) -> Any:
+def _text(name: str, values: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     """Return a column as strings."""
     if values.null_count:
         raise ValueError(f"column {name!r} has missing values")
     return values.cast(pyarrow.string())
 
 
-def _codes(name: str, values: Any, categories: list[str]) -> Any:
+def _codes(name: str, values: pyarrow.ChunkedArray, categories: list[str]) -> pyarrow.ChunkedArray:
     """Return the index of each entry in the categories."""
     texts = _text(name, values)
     codes = pyarrow.compute.index_in(texts, pyarrow.array(categories, pyarrow.string()))
@@ -262,6 +275,6 @@ def _codes(name: str, values: Any, categories: list[str]) -> Any:
     return codes
 
 
-def empty_table(names: list[str]) -> Any:
+def empty_table(names: list[str]) -> pyarrow.Table:
     """Return a table with these columns and no rows."""
     return pyarrow.schema([(name, pyarrow.float64()) for name in names]).empty_table()

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import optional
+from gramian.backend.typing import DType, PathLike
 from gramian.backend.wording import counted
 
 # Row numbers in ascending order, consecutive or not.
@@ -62,7 +64,7 @@ class RowFile(ABC):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.categories: dict[str, list[str]] = {}
-        self._opened: Any = None
+        self._opened: tuple[int, int] | None = None
         with self._reading():
             self._opened = self._state()
             self._look()
@@ -73,14 +75,14 @@ class RowFile(ABC):
 
     @abstractmethod
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]: ...
 
     @abstractmethod
     def _column(self, name: str) -> np.ndarray: ...
 
     def read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         """Yield these columns of the rows with these ascending numbers, about ``most`` at a time.
 
@@ -164,7 +166,7 @@ class NpyFile(RowFile):
         self.numeric = dict.fromkeys(self.names, dtype)
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         columns = range(self._shape[1]) if names == self.names else [int(name) for name in names]
         stretch = self._some_columns if self._by_columns else self._some_rows
@@ -182,14 +184,14 @@ class NpyFile(RowFile):
         edges = [0, *(np.flatnonzero(between > _SKIP_BYTES) + 1), len(numbers)]
         yield from (numbers[start:stop] for start, stop in pairwise(edges))
 
-    def _some_rows(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+    def _some_rows(self, file: FileIO, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
         first, width = int(numbers[0]), self._shape[1]
         rows = np.empty((int(numbers[-1]) + 1 - first, width), self._dtype)
         _fill(file, self._offset + first * width * self._dtype.itemsize, rows)
         rows = rows if isinstance(numbers, range) else rows[numbers - first]
         return rows if len(columns) == width else rows[:, columns]
 
-    def _some_columns(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+    def _some_columns(self, file: FileIO, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
         first, height = int(numbers[0]), self._shape[0]
         column = np.empty(int(numbers[-1]) + 1 - first, self._dtype)
         out = np.empty((len(numbers), len(columns)), self._dtype)
@@ -211,7 +213,7 @@ _SKIP_BYTES = 16 * 1024  # a gap between two rows is read too if it is at most t
 _COLUMN_ROWS = 65536  # read at a time for a single column
 
 
-def _fill(file: Any, offset: int, out: np.ndarray) -> None:
+def _fill(file: FileIO, offset: int, out: np.ndarray) -> None:
     """Read bytes of a file, starting at an offset, into an array."""
     file.seek(offset)
     memory: Any = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
@@ -231,18 +233,18 @@ def within(numbers: Numbers, start: int, stop: int) -> Numbers:
     return numbers[first:last] - start
 
 
-def suffix(path: Any) -> str | None:
+def suffix(path: PathLike) -> str | None:
     """Return the ending that identifies a file's format; None if it is unknown."""
     name = os.fspath(path).lower()
     return next((ending for ending in FORMATS if name.endswith(ending)), None)
 
 
-def is_path(X: Any) -> bool:
+def is_path(X: object) -> bool:
     """Whether X is a path, or a string that can only be the name of a file of rows."""
     return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
 
 
-def find(path: Any) -> list[Path]:
+def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
     """Return the files of a path, a list of paths, or a folder of parts."""
     if not isinstance(path, str | os.PathLike):
         files = [file for one in path for file in find(one)]

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType, Indices, PathLike
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
 
 __all__ = ["FileRows", "open_rows"]
+
+Columns: TypeAlias = str | int | Sequence[str | int]  # names or numbers of columns
 
 BATCH_BYTES = 16 * 1024**2  # read at a time; small batches of many columns are slow
 
@@ -68,7 +71,7 @@ class FileRows(_OnDisk):
         self,
         files: Sequence[RowFile],
         names: Sequence[str],
-        dtype: Any,
+        dtype: DType,
         numbers: Numbers | None = None,
     ) -> None:
         self.files = list(files)
@@ -105,7 +108,7 @@ class FileRows(_OnDisk):
     def block(self, start: int, stop: int) -> Array:
         return self.take(range(start, stop))
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         numbers = self._of_files(np.asarray(indices, dtype=np.intp))
         order = np.argsort(numbers, kind="stable")
         out = np.empty((len(numbers), self.shape[1]), dtype=self.dtype)
@@ -188,7 +191,7 @@ class Planned(_OnDisk, ArrayRows):
     """Rows of a file that have a size but no data, to estimate memory."""
 
 
-def planned_rows(n: int, d: int, dtype: Any, on_disk: bool) -> ArrayRows:
+def planned_rows(n: int, d: int, dtype: DType, on_disk: bool) -> ArrayRows:
     """Return rows of this shape that take no memory, to estimate the memory of a fit."""
     data = np.broadcast_to(np.zeros((), dtype), (n, d))
     return Planned(data) if on_disk else ArrayRows(data)
@@ -205,29 +208,34 @@ def _ascending(numbers: Numbers) -> bool:
 
 @overload
 def open_rows(
-    path: Any, *, columns: Any = ..., drop: Any = ..., dtype: Any = ..., header: bool | None = ...
+    path: PathLike | Sequence[PathLike],
+    *,
+    columns: Columns | None = ...,
+    drop: Columns = ...,
+    dtype: DType = ...,
+    header: bool | None = ...,
 ) -> FileRows: ...
 
 
 @overload
 def open_rows(
-    path: Any,
+    path: PathLike | Sequence[PathLike],
     *,
     target: str | int,
-    columns: Any = ...,
-    drop: Any = ...,
-    dtype: Any = ...,
+    columns: Columns | None = ...,
+    drop: Columns = ...,
+    dtype: DType = ...,
     header: bool | None = ...,
 ) -> tuple[FileRows, np.ndarray]: ...
 
 
 def open_rows(
-    path: Any,
+    path: PathLike | Sequence[PathLike],
     *,
     target: str | int | None = None,
-    columns: Any = None,
-    drop: Any = (),
-    dtype: Any = None,
+    columns: Columns | None = None,
+    drop: Columns = (),
+    dtype: DType = None,
     header: bool | None = None,
 ) -> FileRows | tuple[FileRows, np.ndarray]:
     """Open the rows of files, or of a folder of parts, without reading them into memory.
@@ -288,7 +296,11 @@ def open_rows(
 
 
 def rows_of(
-    files: list[RowFile], targets: Any = (), columns: Any = None, drop: Any = (), dtype: Any = None
+    files: list[RowFile],
+    targets: Sequence[str] = (),
+    columns: Columns | None = None,
+    drop: Columns = (),
+    dtype: DType = None,
 ) -> FileRows:
     """Return the rows of files that are already open; see :func:`open_rows`."""
     first = files[0]
@@ -305,7 +317,7 @@ def rows_of(
     return rows
 
 
-def _chosen(file: RowFile, columns: Any, option: str) -> list[str]:
+def _chosen(file: RowFile, columns: Columns, option: str) -> list[str]:
     """Return the names of columns that are selected by name or number."""
     names: list[str] = []
     for one in [columns] if isinstance(columns, str | int) else columns:
@@ -347,7 +359,7 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
         )
 
 
-def _working_dtype(requested: Any, files: list[RowFile], names: list[str]) -> np.dtype:
+def _working_dtype(requested: DType, files: list[RowFile], names: list[str]) -> np.dtype:
     if requested is None:
         dtypes = {str(file.numeric[name]) for file in files for name in names}
         single = dtypes.issubset(array_ops.IN_SINGLE)

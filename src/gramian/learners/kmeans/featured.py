@@ -30,8 +30,8 @@ class FeaturedLloyd(Strategy[Clustering]):
 
     def solve(self, problem: Clustering) -> Run:
         factors, weights = problem.factors, problem.weights
-        # A lazy sample is fetched before the workers are busy with features.
-        early = Sample.draw(problem, factors) if array_ops.is_lazy(weights) else None
+        # On a cluster, gather the sample before workers are busy with features.
+        early = factors.parts.place.early(lambda: Sample.draw(problem, problem.factors))
         room = room_left(other_memory(problem))
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)
@@ -52,7 +52,7 @@ def other_memory(problem: Clustering) -> Amounts:
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
     size = min(n, _sample_size(k))
     starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
-    walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    walks = (Z.place.walk_bytes(Z, 2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     return {
         "labels, weights and margins": 56 * n,
         "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),

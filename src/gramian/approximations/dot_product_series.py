@@ -195,7 +195,7 @@ class DotProductMap(Approximation):
         n = positive_integer(self, "n_components", self.n_components)
         size, work = self._map_bytes(n, rows.shape[1], array_ops.itemsize(rows.dtype))
         kept = {"random vectors": size}
-        norms = {"norms of rows": 3 * 8 * rows.shape[0], "blocks": rows.place.walk_bytes(rows, 8)}
+        norms = {"norms of rows": 3 * 8 * rows.shape[0], "blocks": rows.walk_bytes(8)}
         return Plan(self, rows, self._planned(rows, n, work), kept, [norms, kept])
 
     def _degree(self) -> int:

@@ -190,14 +190,14 @@ class Nystroem(ProjectedApproximation):
         steps: list[Amounts] = [
             {
                 "choice of landmarks": sampler.select_bytes(rows, m),
-                "blocks": rows.place.walk_bytes(rows, 2 * work),
+                "blocks": rows.walk_bytes(2 * work),
             },
             {"landmarks": kept["landmarks"], "decomposition": CORE_COPIES * 8 * m**2},
         ]
         if self.tol is not None:
-            steps.append({**kept, "blocks": rows.place.walk_bytes(rows, work + item * m)})
+            steps.append({**kept, "blocks": rows.walk_bytes(work + item * m)})
         if self.rank is not None and self.truncation == "embedding":
-            inner = rows.place.walk_bytes(rows, work + item * m, item * m**2)
+            inner = rows.walk_bytes(work + item * m, item * m**2)
             steps.append(
                 {**projected_bytes(rows, m, m, point_bytes), "features": 2 * 8 * m**2 + inner}
             )

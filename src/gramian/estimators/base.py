@@ -180,7 +180,7 @@ class KernelEstimator(KernelParameter, ABC):
             read = _bytes_of(rows)
             config.hold(read)
             rows = planned_rows(*rows.shape, np.dtype(rows.dtype), False)
-        first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.place.walk_bytes(rows, 0)}
+        first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
         return {
             way: MemoryEstimate.peak({"rows": read, **step} for step in (first, *steps))
             for way, steps in self._ways(rows, **known).items()

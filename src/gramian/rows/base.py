@@ -117,8 +117,8 @@ class Rows(ABC):
     def example(self) -> Array:
         """Return an empty array with the library, device and dtype of results."""
 
-    def _walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        """Implement ``place.walk_bytes``; rows in other processes need no memory here."""
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        """Return the memory that a walk with these sizes needs, excluding the result of ``map``."""
         return 0
 
     def _values(self) -> Array:

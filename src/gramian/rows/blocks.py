@@ -85,7 +85,7 @@ class BlockRows(Rows):
         )
         return even_spans(start, self.shape[0], self._most_rows(row_bytes))
 
-    def _walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         rows = min(self._most_rows(row_bytes), self.shape[0])
         blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
         return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()

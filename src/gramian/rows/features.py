@@ -140,8 +140,8 @@ class FeatureRows(Rows):
             fused=self.fused,
         )
 
-    def _walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        return self.rows._walk_bytes(row_bytes + self._row_bytes, result_bytes)
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return self.rows.walk_bytes(row_bytes + self._row_bytes, result_bytes)
 
     def persist(self) -> Rows:
         size = self.shape[0] * self.row_bytes

@@ -108,5 +108,5 @@ class JoinedRows(Rows):
     def persist(self) -> Rows:
         return self
 
-    def _walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        return max(rows._walk_bytes(row_bytes, result_bytes) for rows in self.members)
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return max(rows.walk_bytes(row_bytes, result_bytes) for rows in self.members)

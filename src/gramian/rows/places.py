@@ -99,13 +99,6 @@ class Place:
         """Raise an error if a result of ``map`` of this size does not fit; lazy ones always do."""
         config.check_fits(size, what, advice)
 
-    def walk_bytes(self, rows: Rows, row_bytes: int, result_bytes: int = 0) -> int:
-        """Return the memory that a walk with these sizes needs in this process.
-
-        The result of ``map`` is not included; see :class:`~gramian.rows.walks.Walk`.
-        """
-        return rows._walk_bytes(row_bytes, result_bytes)
-
     def share(self, room: int | None, partly: bool) -> tuple[int, bool]:
         """Return the memory for stored features, and whether features of some rows may be stored.
 

@@ -115,7 +115,7 @@ def other_memory(problem: OpenClustering) -> Amounts:
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
     # The largest number of clusters if it is set, else the expected number.
     k = expected if problem.max_clusters is None else problem.max_clusters
-    walks = (Z.place.walk_bytes(Z, 2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     sample = min(n, _sample_size(expected))
     return {
         "labels, weights and distances": 88 * n,

@@ -37,7 +37,7 @@ class ExactLloyd(Strategy[Clustering]):
             "kernel matrix": gram.nbytes if gram.fits() else 0,
             "labels": 8 * 8 * n,
             "centres as weights of rows": 5 * 8 * n * columns,
-            "blocks": gram.rows.place.walk_bytes(gram.rows, item * (tile + 4 * columns)),
+            "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),
         }
         return [step]
 

@@ -52,7 +52,7 @@ def other_memory(problem: Clustering) -> Amounts:
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
     size = min(n, _sample_size(k))
     starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
-    walks = (Z.place.walk_bytes(Z, 2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     return {
         "labels, weights and margins": 56 * n,
         "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),

@@ -92,7 +92,7 @@ def _other_memory(problem: ComponentsProblem) -> Amounts:
     return {
         "kernel matrix": gram.nbytes if gram.fits() else 0,
         "components": 4 * 8 * n * k,
-        "blocks": gram.rows.place.walk_bytes(gram.rows, item * (tile + 4 * k)),
+        "blocks": gram.rows.walk_bytes(item * (tile + 4 * k)),
     }
 
 

@@ -39,9 +39,7 @@ class FromMoments(Strategy[ComponentsProblem]):
             "components": 2 * 8 * n * k if keeps_vectors(n, k, factors.parts.place.room()) else 0,
             "decomposition": (4 if factors.core is None else 7) * 8 * r**2,
             "first rows": 8 * min(n, SIGN_ROWS) * r,
-            "blocks": max(
-                (Z.place.walk_bytes(Z, item * r, size) for Z in factors.parts), default=0
-            ),
+            "blocks": max((Z.walk_bytes(item * r, size) for Z in factors.parts), default=0),
         }
 
     def solve(self, problem: ComponentsProblem) -> Analysis:

@@ -112,7 +112,7 @@ def pre_images_memory(rows: Rows, k: int) -> Amounts:
     return {
         "sums of pre-images": _waiting() * m * (m + d),
         "landmarks of pre-images": 4 * 8 * m**2,
-        "blocks": rows.place.walk_bytes(rows, 8 * (k + 2 * m + 2 * d)),
+        "blocks": rows.walk_bytes(8 * (k + 2 * m + 2 * d)),
     }
 
 

@@ -85,7 +85,7 @@ class FactoredPath(Strategy[System]):
                 **targets_bytes(system),
                 "sums": 8 * r**2,
                 "decomposition": 2 * 8 * r**2 + turned,
-                "blocks": max((Z.place.walk_bytes(Z, spare) for Z in C.parts), default=0),
+                "blocks": max((Z.walk_bytes(spare) for Z in C.parts), default=0),
             },
         ]
 

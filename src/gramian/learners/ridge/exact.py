@@ -108,7 +108,7 @@ def other_memory(system: System) -> Amounts:
     columns = min(n, tile_columns(gram.rows.example()))
     return {
         "targets": 4 * 8 * n * (t + 1),
-        "blocks": gram.rows.place.walk_bytes(gram.rows, item * (columns + 4 * t)),
+        "blocks": gram.rows.walk_bytes(item * (columns + 4 * t)),
     }
 
 

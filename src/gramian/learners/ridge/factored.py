@@ -86,7 +86,7 @@ def from_sums(system: System, decomposition: int) -> list[Amounts]:
     size, walked, P, spare = 8 * factors.parts.widest**2, projected(factors), 0, 0
     if walked is not None:
         spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
-    passes = max((Z.place.walk_bytes(Z, spare, size) for Z in (walked or factors).parts), default=0)
+    passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)
     return [
         {**targets, "sums": P + passes},
         {**targets, "sums": blocks_bytes(factors), "decomposition": decomposition},

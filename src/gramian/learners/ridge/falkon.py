@@ -64,8 +64,8 @@ class Streamed(Strategy[System]):
         factors, t = system.factors, system.n_targets
         n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
         m = C.rank
-        sampled = factors.parts[0].place.walk_bytes(factors.parts[0], 8 * (m + r), 8 * r**2)
-        passes = C.parts[0].place.walk_bytes(C.parts[0], 8 * m, 8 * m * t)
+        sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
+        passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
         # The preconditioner and a copy; P, its decomposition, and inner products of landmarks.
         small = 2 * 8 * r**2 if C is factors else 8 * (4 * m * r + 5 * r**2)
         return {

@@ -253,7 +253,7 @@ FILES: dict[str, File] = {
     "CSR of a negative shape": sparse(ONE, np.arange(4), POINTERS, (4, -4)),
     "CSR of strings": sparse(np.array(["a"] * 4), np.arange(4), POINTERS, (4, 4)),
     # Archives.
-    "entries inside each other": lambda: nested(2000, 10**6),
+    "entries inside each other": lambda: nested(500, 10**6),
     "a directory of 100,000 entries": lambda: crowded(100_000),
     "a directory of two sizes": zip64_directory,
     "entries that are compressed": lambda: build(

@@ -143,7 +143,8 @@ def _change(model: Any, pick: random.Random) -> None:
     elif what < 0.4 and key == "object":
         node[key] = pick.choice(sorted(states.classes()))
     else:  # a parameter may ask for much work, as any user may: keep it small
-        node[key] = pick.choice(SMALL + NODES + ([] if public else LARGE))
+        value = pick.choice(SMALL + NODES + ([] if public else LARGE))
+        node[key] = json.loads(json.dumps(value))
 
 
 def _other_array(array: np.ndarray, pick: random.Random) -> np.ndarray | Any:

@@ -18,8 +18,10 @@ import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
+from gramian.backend.wording import counted
 from gramian.rows.files.formats import Numbers, RowFile, within
 
+PAGE_BYTES = 1024**2  # writers end a page, and a dictionary, when it has this size
 TEXT_BYTES = 1024**2  # what is parsed at a time
 TEXTS_AHEAD = 40  # so many times that much pyarrow holds, since it reads ahead
 
@@ -90,8 +92,11 @@ class ParquetFile(ArrowFile):
     def _look(self) -> None:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             self._set_columns(file.schema_arrow)
-            groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        self._edges = [int(edge) for edge in np.cumsum([0, *groups])]
+            groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+            largest = max(groups, key=lambda group: group.total_byte_size, default=None)
+            self._largest = 0 if largest is None else largest.num_rows
+            self._pages = {} if largest is None else _page_bytes(largest)
+        self._edges = [int(edge) for edge in np.cumsum([0, *(group.num_rows for group in groups)])]
         self.n_rows = self._edges[-1]
 
     def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
@@ -114,9 +119,35 @@ class ParquetFile(ArrowFile):
                     if first > last:
                         break
 
+    def held_bytes(self, names: Sequence[str]) -> int:
+        """The pages of all columns that are read at once: each has rows of its own number."""
+        return sum(self._pages.get(name, 0) for name in names)
+
+    def fitting(self, names: Sequence[str], room: int) -> str:
+        rows = max(1, self._largest * room // self.held_bytes(names))
+        rows -= rows % 10 ** (len(str(rows)) - 1)  # to one digit
+        return (
+            f"Its largest row group has {counted(self._largest, 'row')}; write it with row groups "
+            f"of at most {counted(rows, 'row')} (row_group_size={rows} in pandas and pyarrow)"
+        )
+
     def _values(self, name: str) -> Any:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
+
+
+def _page_bytes(group: Any) -> dict[str, int]:
+    """What a reader holds of each column of a row group: a page, and a dictionary if it has one.
+
+    A page is as long as the column's share of the group, or ``PAGE_BYTES``.
+    """
+    sizes: dict[str, int] = {}
+    for i in range(group.num_columns):
+        column = group.column(i)
+        name = column.path_in_schema.split(".")[0]
+        pages = 2 if column.has_dictionary_page else 1
+        sizes[name] = sizes.get(name, 0) + pages * min(column.total_uncompressed_size, PAGE_BYTES)
+    return sizes
 
 
 class IpcFile(ArrowFile):

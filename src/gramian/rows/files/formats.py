@@ -95,6 +95,7 @@ class RowFile(ABC):
             if count < len(numbers):
                 asked = counted(len(numbers), "row")
                 raise OSError(f"it ends after {count} of the {asked} asked for")
+            self._check_unchanged()
 
     def column(self, name: str) -> np.ndarray:
         """A whole column of numbers, in the type they have in the file, or of other values."""
@@ -118,12 +119,28 @@ class RowFile(ABC):
         state = self.path.stat()
         return state.st_size, state.st_mtime_ns
 
+    def check_unchanged(self) -> None:
+        """Raise an error if the file has changed since it was opened."""
+        with self._reading():
+            pass
+
+    def _check_unchanged(self) -> None:
+        if self._opened is not None and self._state() != self._opened:
+            raise OSError("it has changed since it was opened; open it again")
+
+    def held_bytes(self, names: Sequence[str]) -> int:
+        """Return what reading these columns takes besides the pieces, whatever their size."""
+        return 0
+
+    def fitting(self, names: Sequence[str], room: int) -> str:
+        """Say how the file should be written so that ``held_bytes`` is at most ``room``."""
+        return "Write it in smaller parts"
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """Errors name the file, and one that changed since it was opened is not read."""
         try:
-            if self._opened is not None and self._state() != self._opened:
-                raise OSError("it has changed since it was opened; open it again")
+            self._check_unchanged()
             yield
         except MemoryError:
             raise

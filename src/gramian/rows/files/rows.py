@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.memory import LEAST_BUDGET
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
@@ -28,10 +29,14 @@ class _OnDisk(BlockRows):
 
     def fits(self) -> bool:
         """Whether ``persist`` keeps the rows in memory."""
-        return self.shape[0] * self.row_bytes <= config.memory_budget() // 2
+        return self.shape[0] * self.row_bytes + self._reader_bytes() <= config.memory_budget() // 2
 
     def _reading_bytes(self) -> int:
-        return 2 * _batch_bytes()  # blocks that wait may be of two batches
+        return 2 * _batch_bytes() + self._reader_bytes()  # blocks that wait may be of two batches
+
+    def _reader_bytes(self) -> int:
+        """What the reader of a file holds, whatever the size of what it is asked for."""
+        return 0
 
 
 class FileRows(_OnDisk):
@@ -155,6 +160,8 @@ class FileRows(_OnDisk):
                 piece = piece[missing:]
                 missing -= len(parts[-1])
             yield start, stop, partial(self._joined, parts, start)
+        for file in self.files:  # also those that were read long ago
+            file.check_unchanged()
 
     def _joined(self, parts: list[np.ndarray], start: int) -> np.ndarray:
         converted = [part.astype(self.dtype, copy=False) for part in parts]
@@ -163,11 +170,31 @@ class FileRows(_OnDisk):
 
     def _pieces(self, numbers: Numbers) -> Iterator[np.ndarray]:
         """Rows of the files with these ascending numbers, in pieces as they are read."""
+        self._check_readers()
         most = max(1, _batch_bytes() // self.row_bytes)
         for file, first in zip(self.files, self._edges, strict=False):
             own = formats.within(numbers, int(first), int(first) + file.n_rows)
             if len(own):
                 yield from file.read(own, self._names, self.dtype, most)
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        self._check_readers()  # no other choice of a learner could help
+        return super().walk_bytes(row_bytes, result_bytes)
+
+    def _reader_bytes(self) -> int:
+        return max(file.held_bytes(self._names) for file in self.files)
+
+    def _check_readers(self) -> None:
+        room = max(config.memory_budget(), LEAST_BUDGET) // 2
+        for file in self.files:
+            held = file.held_bytes(self._names)
+            if held > room:
+                raise config.MemoryBudgetError(
+                    f"Reading {_said(file)} takes {config.format_bytes(held)}, more than half of "
+                    f"the memory budget of {config.format_bytes(config.memory_budget())}. "
+                    f"{file.fitting(self._names, room // 2)}, or raise the budget with "
+                    "gramian.set_config(memory_budget=...)."
+                )
 
     def _checked(self, block: np.ndarray, numbers: Numbers) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

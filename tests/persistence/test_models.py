@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import zipfile
@@ -515,6 +516,34 @@ def test_a_full_disk_leaves_what_was(path):
         capture_output=True, text=True, check=True, preexec_fn=limited,
     )  # fmt: skip
     assert done.stdout.startswith("refused"), done.stderr
+    assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_writer_leaves_what_was(path, number):
+    try:
+        os.close(os.open(path.parent, os.O_TMPFILE | os.O_RDWR))
+    except (AttributeError, OSError):
+        pytest.skip("this file system has no files without names")
+    gramian.save(RBF(0.5), path)
+    before = path.read_bytes()
+    code = (
+        "import sys, time, numpy, gramian\n"
+        "write = numpy.lib.format.write_array\n"
+        "def slow(*args, **kwargs):\n"
+        "    write(*args, **kwargs)\n"
+        "    print('writing', flush=True)\n"
+        "    time.sleep(60)\n"
+        "numpy.lib.format.write_array = slow\n"
+        "gramian.save(gramian.KernelRidge().fit(numpy.eye(100), range(100)), sys.argv[1])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout.readline() == "writing\n"
+        writer.send_signal(number)
+    assert writer.returncode == -number
     assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
 
 

@@ -18,7 +18,7 @@ from gramian.samplers.base import (
     from_rows,
     host_diagonal,
 )
-from gramian.samplers.lloyd import centred, lloyd, lloyd_bytes
+from gramian.samplers.kmeans import centred, lloyd, lloyd_bytes
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
 

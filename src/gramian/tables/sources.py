@@ -183,6 +183,7 @@ def open_table(
     (150, ['0', '1', '2', '3'], (150,))
     """
     path = Path(source).expanduser()
+    formats.check_link(path)
     if not path.exists():
         return _named_set(str(source))
     said = repr(str(source))
@@ -268,6 +269,11 @@ def _svmlight(path: Path, said: str, like: list[str] | None) -> Table:
     width = 1 + max(map(int, like)) if like and all(map(str.isdecimal, like)) else None
     try:
         X, y = load_svmlight_file(str(path), n_features=width, zero_based=True)
+    except OverflowError as error:
+        raise OSError(
+            f"The file {said} could not be read as svmlight: it has a column number above "
+            f"{2**31 - 1}."
+        ) from error
     except (ValueError, OSError, EOFError) as error:
         raise OSError(f"The file {said} could not be read as svmlight: {error}") from error
     first = 1 if like is None and X.shape[1] > 1 and X[:, [0]].nnz == 0 else 0

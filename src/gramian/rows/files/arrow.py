@@ -108,8 +108,8 @@ class ParquetFile(ArrowFile):
         self, numbers: Numbers, names: list[str], most: int
     ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         # With a buffer, columns are read as needed; without one, a whole row group at a time.
-        buffer = max(4096, min(2**16, config.memory_budget() // (16 * len(names))))
-        with pyarrow.parquet.ParquetFile(self.path, buffer_size=buffer, pre_buffer=False) as file:
+        options = {"buffer_size": _buffer_bytes(len(names)), "pre_buffer": False}
+        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
             for group, (first, stop) in enumerate(pairwise(self._edges)):
                 inside = within(numbers, first, stop)
                 if not len(inside):
@@ -127,8 +127,8 @@ class ParquetFile(ArrowFile):
                         break
 
     def held_bytes(self, names: Sequence[str]) -> int:
-        """The pages of all columns that are read at once: each has rows of its own number."""
-        return sum(self._pages.get(name, 0) for name in names)
+        pages = sum(self._pages.get(name, 0) for name in names)  # of all columns at once
+        return pages + len(names) * _buffer_bytes(len(names))
 
     def fitting(self, names: Sequence[str], room: int) -> str:
         rows = max(1, self._largest * room // self.held_bytes(names))
@@ -141,6 +141,10 @@ class ParquetFile(ArrowFile):
     def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
+
+
+def _buffer_bytes(columns: int) -> int:
+    return max(4096, min(2**16, config.memory_budget() // (16 * columns)))
 
 
 def _page_bytes(group: Any) -> dict[str, int]:

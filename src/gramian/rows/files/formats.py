@@ -261,6 +261,13 @@ def is_path(X: object) -> bool:
     return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
 
 
+def check_link(path: Path) -> None:
+    """Raise an error that says so if a path is a link that leads nowhere."""
+    if path.is_symlink() and not path.exists():
+        target = os.readlink(path)
+        raise FileNotFoundError(f"{str(path)!r} is a link to {target!r}, which leads to no file.")
+
+
 def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
     """Return the files of a path, a list of paths, or a folder of parts."""
     if not isinstance(path, str | os.PathLike):
@@ -269,6 +276,7 @@ def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
             raise ValueError("Expected a path or a list of paths; got an empty list.")
         return files
     path = Path(path).expanduser().absolute()
+    check_link(path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {str(path)!r}.")
     if path.is_dir():

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-SECONDS = 5.0  # that an attempt may take
+SECONDS = 5.0  # of the processor's time, that an attempt may take
 GROWTH = 300 * 1024**2  # bytes that attempts may add to the process
 ADDRESSES = 6 * 1024**3
-PATIENCE = 30.0  # seconds without a sign before the process counts as hanging
+PATIENCE = 90.0  # seconds without a sign before the process counts as hanging
 ROOT = Path(__file__).parents[1]
 
 
@@ -33,21 +33,21 @@ class TooLongError(BaseException):
     """Raised inside an attempt that takes too long; no ``except Exception`` swallows it."""
 
 
-def serve(attempt: Callable[[int], str], first: int, last: int) -> None:
+def serve(attempt: Callable[[int], str], first: int, last: int, seconds: float = SECONDS) -> None:
     """Run attempts in this process; print the number of each, then its outcome."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGALRM, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     for number in range(first, last):
         print(number, end=" ", flush=True)
         before = _resident()
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             outcome = attempt(number)
         except TooLongError:
-            outcome = f"FAILED: longer than {SECONDS:g} s"
+            outcome = f"FAILED: longer than {seconds:g} s"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         grown = _resident() - before
         if grown > GROWTH:
             outcome = f"FAILED: {grown >> 20} MB more"
@@ -73,7 +73,7 @@ def campaign(module: str, seed: int, numbers: Iterable[int]) -> tuple[Counter[st
         command = [sys.executable, "-m", module, str(seed), str(first), str(last)]
         done = first
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, cwd=ROOT, text=True, env=_environment()
+            command, stdout=subprocess.PIPE, cwd=ROOT, text=True, env=environment()
         ) as process:
             for line in _lines(process):
                 number, _, outcome = line.partition(" ")
@@ -89,7 +89,7 @@ def campaign(module: str, seed: int, numbers: Iterable[int]) -> tuple[Counter[st
     return outcomes, failures
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
 

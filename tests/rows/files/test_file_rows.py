@@ -535,8 +535,8 @@ class TestErrors:
         with gramian.config_context(memory_budget="50MB"):
             with pytest.raises(
                 gramian.MemoryBudgetError,
-                match=r"rows.parquet' takes \d+.* MB, more than half .* 50 MB. Its largest row "
-                r"group has 4000 rows; write it with row groups of at most (\d+) rows",
+                match=r"rows.parquet' takes \d+.* MB, more than a quarter of .* 50 MB. Its largest "
+                r"row group has 4000 rows; write it with row groups of at most (\d+) rows",
             ) as refused:
                 KernelKMeans(2, kernel=Nystroem(RBF(0.1), 10)).fit(rows)
             size = int(str(refused.value).split("row_group_size=")[1].split(" ")[0])

@@ -188,13 +188,13 @@ class FileRows(_OnDisk):
         return max(file.held_bytes(self._names) for file in self.files)
 
     def _check_readers(self) -> None:
-        room = max(config.memory_budget(), LEAST_BUDGET) // 2
+        room = max(config.memory_budget(), LEAST_BUDGET) // 4
         for file in self.files:
             held = file.held_bytes(self._names)
             if held > room:
                 raise config.MemoryBudgetError(
-                    f"Reading {_said(file)} takes {config.format_bytes(held)}, more than half of "
-                    f"the memory budget of {config.format_bytes(config.memory_budget())}. "
+                    f"Reading {_said(file)} takes {config.format_bytes(held)}, more than a quarter "
+                    f"of the memory budget of {config.format_bytes(config.memory_budget())}. "
                     f"{file.fitting(self._names, room // 2)}, or raise the budget with "
                     "gramian.set_config(memory_budget=...)."
                 )

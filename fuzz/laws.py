@@ -31,12 +31,21 @@ def run(scale: float, seed: int) -> list[limited.Failure]:
 
 
 def results(model: Any, X: Any) -> dict[str, np.ndarray]:
-    """What a fitted model says about rows, with signs that do not matter removed."""
+    """What a fitted model says about rows, without what does not matter.
+
+    That is the sign of a component, and the numbers that clusters have.
+    """
+    clusters = isinstance(model, gramian.KernelKMeans)
     found = {}
     for name in ("predict", "decision_function", "transform"):
         if hasattr(model, name):
             values = np.asarray(getattr(model, name)(X))
-            found[name] = np.abs(values) if name == "transform" else values
+            if name == "transform":
+                values = np.sort(np.abs(values), axis=1)
+            elif clusters:  # numbered as they occur
+                _, first, labels = np.unique(values, return_index=True, return_inverse=True)
+                values = np.argsort(np.argsort(first))[labels]
+            found[name] = values
     return found
 
 

@@ -16,7 +16,7 @@ from fuzz import limited
 
 BUDGETS = {"50MB": 50, "200MB": 200, "1GB": 1000}
 SHAPES = {"few": (2_000_000, 10), "many": (100_000, 500)}  # rows at scale 1, and columns
-GROUPS = {"few": 50_000, "many": 2_000}  # rows of a row group that 50 MB can read
+GROUPS = {"few": 50_000, "many": 1_000}  # rows of a row group that 50 MB can read
 LEARNERS = ("kmeans", "ridge", "pca", "meka", "fourier")
 SECONDS = 120
 

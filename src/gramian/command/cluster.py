@@ -9,6 +9,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.command import arguments, estimators, reading, signatures
 from gramian.command.results import Outputs, columns_of, writer
+from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
 from gramian.learners import KernelKMeans
 from gramian.tables import Table, TableModel
@@ -37,7 +38,9 @@ def run(args: Namespace, screen: Screen) -> None:
         sizes = np.bincount(labels, minlength=model.n_clusters)
         screen.line("clusters", ", ".join(f"{i}: {size:,}" for i, size in enumerate(sizes)))
         _compare(screen, table, preparation.target, labels)
-        outputs.write(writer(columns_of(model, labels)), TableModel(model, preparation))
+        columns = columns_of(model, labels)
+        write = writer(columns, row_labels(table, list(columns)))
+        outputs.write(write, TableModel(model, preparation))
     outputs.show(screen, "labels")
 
 

@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from gramian.backend import optional
-from gramian.backend.config import config_context
 from gramian.command.errors import UsageError
-from gramian.tables.sources import FORMATS
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,6 +44,8 @@ def add_data(parser: Parser) -> None:
         help="a CSV, TSV, Excel, Parquet, Arrow, NPY, NPZ or svmlight file, a folder of parts, "
         "- for standard input, or a named data set (see gramian datasets; NAME:test is a test set)",
     )
+    from gramian.tables.sources import FORMATS
+
     group = parser.add_argument_group("data")
     group.add_argument(
         "--format",
@@ -211,6 +210,9 @@ _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "devic
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
     """Apply the options to the library's settings."""
+    from gramian.backend import optional
+    from gramian.backend.config import config_context
+
     wanted = sys.stderr.isatty() and not args.quiet
     chosen: dict[str, Any] = {"progress": wanted and optional.is_importable("rich.progress")}
     for option, name in _SETTINGS.items():

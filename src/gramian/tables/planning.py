@@ -13,6 +13,8 @@ from gramian.tables.roles import Role, roles
 
 __all__ = ["Plan", "plan"]
 
+LARGE = 10_000_000  # values; larger tables are prepared in single precision
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -53,6 +55,8 @@ def plan(
 ) -> Plan:
     """Recognise what the columns of a table are, and plan their preparation.
 
+    Tables of more than ten million values are prepared in single precision.
+
     Parameters
     ----------
     table : Table
@@ -92,6 +96,7 @@ def plan(
         drop_missing=drop_missing,
         scale=scale,
         unknown=unknown,
+        dtype="float32" if table.n_rows * len(used) > LARGE and not table.sparse else "float64",
     )
     notes, row_notes = _notes(found), []
     kept = table if goal is None else table.complete([goal])

@@ -52,6 +52,8 @@ class Preparation(TransformerMixin, BaseEstimator):
     unknown : {"ignore", "error"}, default="ignore"
         What to do with entries that were not in the fit: give them 0 in every column, or raise an
         error.
+    dtype : {"float64", "float32"}, default="float64"
+        The precision of the result. Rows that are stored in single precision keep it.
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         drop_missing: bool = False,
         scale: str = "standard",
         unknown: str = "ignore",
+        dtype: str = "float64",
     ) -> None:
         self.numbers = numbers
         self.categories = categories
@@ -90,6 +93,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.drop_missing = drop_missing
         self.scale = scale
         self.unknown = unknown
+        self.dtype = dtype
 
     # As a transformer of whole tables
 
@@ -122,6 +126,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """Learn from the facts of a table which columns there are, and the entries of text."""
         choice(self, "scale", self.scale, SCALES)
         choice(self, "unknown", self.unknown, ("ignore", "error"))
+        choice(self, "dtype", self.dtype, ("float64", "float32"))
         if self.impute is not None:
             choice(self, "impute", self.impute, IMPUTES)
         chosen = [self.numbers, self.categories, self.dates]
@@ -230,15 +235,19 @@ class Preparation(TransformerMixin, BaseEstimator):
     def rows(self, raw: Rows) -> Rows:
         """Return the prepared rows: in memory if they fit in half the budget, else lazily."""
         rows: Rows = raw
-        if self.factor_ is not None or self.fills_ is not None or self.entries_ or self.formats_:
+        changed = self.factor_ is not None or self.fills_ is not None or self.dtype == "float32"
+        if changed or self.entries_ or self.formats_:
             if self.unknown == "error":
                 self._refuse_unknown(raw)
             columns = len(self.columns)
             work = 24 * len(self.names)
-            rows = FeatureRows(raw, self._block, columns, raw.dtype, work_bytes=work)
+            rows = FeatureRows(raw, self._block, columns, self._dtype(raw), work_bytes=work)
         rows = rows.persist()
         rows.names = None  # they were already matched by name, if they have names
         return rows
+
+    def _dtype(self, raw: Rows | Array) -> Any:
+        return np.dtype(self.dtype) if raw.dtype == np.float64 else raw.dtype
 
     def _refuse_unknown(self, raw: Rows) -> None:
         for name, count in self.unknown_entries(raw).items():
@@ -250,7 +259,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def _block(self, x: Array, out: Array | None = None) -> Array:
         if out is None:
-            out = np.empty((x.shape[0], len(self.columns)), dtype=x.dtype)
+            out = np.empty((x.shape[0], len(self.columns)), dtype=self._dtype(x))
         numbers, _, dates = self.uses_
         values = x.astype(np.float64)
         if self.fills_ is not None:

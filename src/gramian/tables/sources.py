@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gramian import datasets
 from gramian.backend import config
 from gramian.rows.files import formats, streams
 from gramian.tables.base import Table, listed
@@ -147,6 +146,8 @@ def _by_content(path: Path, said: str) -> str:
 
 def check_name(source: str) -> None:
     """Raise an error if there is no data set of this name."""
+    from gramian import datasets  # takes long to import
+
     name, _, part = source.partition(":")
     known = datasets.names()
     if name not in known or part not in ("", "train", "test"):
@@ -158,6 +159,8 @@ def check_name(source: str) -> None:
 
 
 def _named_set(source: str) -> Table:
+    from gramian import datasets
+
     check_name(source)
     name, _, part = source.partition(":")
     data = datasets.load(name)

@@ -15,7 +15,7 @@ MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "--", "nil", "m
 SEPARATORS = ",;\t|"
 CURRENCIES = "$€£¥₹"
 SPACES = " \u00a0\u202f'\u2019"  # which separate thousands
-SAMPLE_LINES = 1000
+SAMPLE_LINES = 300
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", ".": "point", " ": "space"}
 NAMES |= {"\u00a0": "space", "\u202f": "space", "'": "apostrophe", "\u2019": "apostrophe"}
 

@@ -54,7 +54,7 @@ WRONG = [
     ("cluster header.csv", "no rows|has no column"),
     ("cluster ragged.csv", "ragged.csv' could not be read: .*Expected 2 columns, got 3"),
     ("cluster gaps.csv", r"missing values: 'b' 1 \(line 3\). Fill .*--impute .*--drop-missing"),
-    ("cluster late.csv", r"'late.csv' has .*'b' 1 cell .*'x' in line 400002"),
+    ("cluster late.csv", r"'late.csv' has .*'b' 1 cell of text .*'x' in line 400002"),
     ("cluster broken.parquet", "broken.parquet' could not be read"),
     ("cluster broken.npz", "broken.npz' could not be read"),
     ("cluster pickled.npz", "pickled.npz.*dtype object"),

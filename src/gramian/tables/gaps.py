@@ -42,4 +42,4 @@ def odd_cells(table: Table, name: str) -> str:
     lines = table.lines([row for row, _ in facts.odd])
     cells = [f"{cell!r} in line {i}" for (_, cell), i in zip(facts.odd, lines, strict=True)]
     more = ", ..." if facts.n_odd > len(cells) else ""
-    return f"{counted(facts.n_odd, 'cell')} that is no number ({', '.join(cells)}{more})"
+    return f"{counted(facts.n_odd, 'cell')} of text ({', '.join(cells)}{more})"

@@ -123,7 +123,7 @@ def recognise(
     skip = before + reader.line_num
     rows = [row for row in reader if row]
     dialect = Dialect(separator, quote=quote, encoding=encoding)
-    dialect = _with_signs(dialect, [cell for row in rows for cell in row] or first, decimal)
+    dialect = with_signs(dialect, [cell for row in rows for cell in row] or first, decimal)
     named = is_header(first, dialect) if header is None else header
     if not named:
         skip = before
@@ -170,7 +170,7 @@ def is_number_like(cell: str) -> bool:
     return re.fullmatch(rf"[+-]?\d[\d.,{SPACES}]*([eE][+-]?\d+)?", cell) is not None
 
 
-def _with_signs(dialect: Dialect, cells: list[str], decimal: str | None) -> Dialect:
+def with_signs(dialect: Dialect, cells: list[str], decimal: str | None = None) -> Dialect:
     """Add the signs that the numbers among the cells have."""
     numbers = [cell.strip() for cell in cells if is_number_like(cell)]
     units = Counter(unit for cell in numbers for unit in re.findall(_UNITS, cell))

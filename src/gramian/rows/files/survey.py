@@ -11,7 +11,7 @@ import pyarrow.compute
 from pyarrow import types
 
 from gramian.rows.files import readings
-from gramian.rows.files.dialect import Dialect
+from gramian.rows.files.dialect import SAMPLE_LINES, Dialect, with_signs
 from gramian.rows.files.facts import FEW, Facts, NumberFacts
 
 MOSTLY = 0.8  # a column with this share of numbers is numeric, and its other cells are odd
@@ -51,7 +51,7 @@ class _Looker:
 
     def __init__(self, name: str, dialect: Dialect | None) -> None:
         self.facts = Facts(name)
-        self._as_number = readings.NumberText(dialect or Dialect())
+        self._as_number = readings.NumberText(dialect) if dialect else None
         self._numbers = 0  # cells of text that are numbers
         self._words = 0
         self._as_numbers = NumberFacts(self.facts)
@@ -83,6 +83,9 @@ class _Looker:
     def _look_at_texts(self, texts: Any, first: int) -> None:
         facts = self.facts
         self._count(texts)
+        if self._as_number is None:  # the first batch shows how numbers are written
+            cells = texts.drop_null().slice(0, SAMPLE_LINES).to_pylist()
+            self._as_number = readings.NumberText(with_signs(Dialect(), cells))
         is_number = self._as_number.matches(texts).fill_null(True)
         odd = ~is_number.to_numpy(zero_copy_only=False)
         facts.n_odd += int(odd.sum())

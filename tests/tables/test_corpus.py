@@ -258,6 +258,28 @@ def test_text_cells_are_gaps_when_asked(tmp_path):
     assert planned.table.n_rows == 40
 
 
+def test_text_cells_of_a_target_are_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(REFUSED["text-cells"][0])
+    planned = plan(open_table(tmp_path / "t.csv"), target="c")
+    assert "'many' in line 22" in planned.notes[0]
+    assert planned.row_notes == ["left out 2 rows without 'c'"]
+
+
+def test_a_gap_in_a_row_that_is_left_out_is_none(tmp_path):
+    (tmp_path / "t.csv").write_bytes(lines("a,y", "1,2", ",", "3,4", ",", "5,6"))
+    planned = plan(open_table(tmp_path / "t.csv"), target="y", scale="none")
+    assert planned.preparation.fit_transform(planned.table).tolist() == [[1], [3], [5]]
+
+
+def test_quotes_far_down(tmp_path):
+    """Of which the first part of the file shows none, be it known by its byte-order mark."""
+    text = ["x,c", *["1.5,u"] * 190_000, '2.5,"two\nlines"', "3.5,v"]
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbf" + lines(*text))
+    table = open_table(tmp_path / "t.csv")
+    assert table.n_rows == 190_002 and set(table.facts["c"].entries) == {"u", "v", "two\nlines"}
+    assert table.lines([190_001]) == [190_004]
+
+
 FRAME = pa.table(
     {
         "x": [1.5, 2.5, None, 4.5],

@@ -341,7 +341,9 @@ def test_unknown_entries(tmp_path):
     for name, cells in (("old.csv", ["u", "v"] * 5), ("new.csv", ["u", "w", "w"])):
         (tmp_path / name).write_bytes(column("c", cells))
     prepare = Preparation(["x"], ["c"]).fit(tmp_path / "old.csv")
-    assert prepare.transform(tmp_path / "new.csv")[:, 1:].tolist() == [[1, 0], [0, 0], [0, 0]]
+    prepare.set_params(scale="none").fit(tmp_path / "old.csv")
+    found = prepare.transform(tmp_path / "new.csv").tolist()
+    assert found == [[0.5, 1, 0], [1.5, 0, 0], [4.5, 0, 0]]
     new = open_table(tmp_path / "new.csv")
     assert prepare.unknown_entries(prepare.raw(new)) == {"c": 2}
     with pytest.raises(ValueError, match="'c' has 2 rows with a value that is none of the 2"):

@@ -146,4 +146,4 @@ def show_plan(screen: Screen, planned: Plan) -> None:
         if "scaled" in step:
             screen.line("scale", f"{step} (--scale none turns this off)")
         elif "filled" in step:
-            screen.line("missing", step)
+            screen.line("gaps", step)

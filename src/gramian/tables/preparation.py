@@ -288,7 +288,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         if self.drop_missing:
             said.append("rows with missing values left out")
         if self.impute:
-            said.append(f"missing numbers filled with the {self.impute.replace('-', ' ')} value")
+            how = self.impute.replace("-", " ") + (" value" if "-" in self.impute else "")
+            said.append(f"missing numbers filled with the {how} of their column")
         if categories:
             said.append(f"{counted(len(categories), 'category column')} one-hot encoded")
             said[-1] += f": {', '.join(categories)}"

@@ -5,7 +5,9 @@ import gzip
 import io
 import lzma
 import re
+import tempfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,10 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from gramian.rows.files.dialect import encoding_of
 from gramian.tables import Preparation, open_table, plan, preparation_code
 
 NAN = float("nan")
@@ -170,6 +175,50 @@ def test_roles(tmp_path, name):
     assert said is None or said in notes
     assert bool(notes) == (said is not None)
     assert np.isfinite(found.fit_transform(planned.table)).all()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "encoding"),
+    [
+        ([b"a,b", b"1,2"], "utf-8"),
+        ([b"abc", "ü".encode()[:1], "ü".encode()[1:]], "utf-8"),  # cut in the middle
+        ([b"abc", b"\xfc"], "cp1252"),
+        ([b"abc", b"\xfcx", b"\x90"], "latin-1"),
+        ([b"\xef\xbb\xbfa"], "utf-8-sig"),
+        (["añb".encode("utf-16")], "utf-16"),
+    ],
+)
+def test_encodings(chunks, encoding):
+    assert encoding_of(iter(chunks)) == encoding
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(*[st.floats(-1e6, 1e6).map(lambda v: round(v, 2))] * 3), min_size=2, max_size=8
+    ),
+    separator=st.sampled_from(",;\t|"),
+    decimal=st.sampled_from(".,"),
+    thousands=st.sampled_from(["", " ", ".", ","]),
+    named=st.booleans(),
+)
+def test_any_notation_is_read_as_it_was_written(rows, separator, decimal, thousands, named):
+    """Numbers with two digits after the decimal sign leave no doubt what the signs are."""
+    assume(thousands != decimal)
+
+    def cell(value):
+        text = f"{value:,.2f}".translate({ord(","): thousands, ord("."): decimal})
+        return f'"{text}"' if separator in text else text
+
+    text = [separator.join(map(cell, row)) for row in rows]
+    text = [separator.join("abc"), *text] if named else text
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        path.write_bytes(lines(*text))
+        table = open_table(path)
+        assert (table.named, table.n_rows) == (named, len(rows))
+        found = [table.column(name) for name in table.names]
+    np.testing.assert_array_equal(np.transpose(found), rows)
 
 
 def test_first_columns_that_number_the_rows(tmp_path):

@@ -21,6 +21,7 @@ NAMES |= {"\u00a0": "space", "\u202f": "space", "'": "apostrophe", "\u2019": "ap
 
 _UNITS = rf"(?:[{CURRENCIES}%]|EUR|USD|GBP|CHF|JPY)"
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?inf(inity)?\s*", re.I)
+_NOT_OF_WINDOWS = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
 _BOOLEAN = re.compile(r"true|false", re.I)
 
 
@@ -65,7 +66,7 @@ class Dialect:
             said.append(f"thousands {NAMES.get(self.thousands, self.thousands)}")
         if self.currency:
             said.append(f"units {self.currency}")
-        encoding = {"utf-8-sig": "UTF-8 with BOM", "cp1252": "Latin-1"}
+        encoding = {"utf-8-sig": "UTF-8 with BOM", "cp1252": "Latin-1", "latin-1": "Latin-1"}
         said.append(encoding.get(self.encoding, self.encoding.upper()))
         if self.quote != '"':
             said.append(f"quotes {self.quote}")
@@ -76,20 +77,21 @@ class Dialect:
 
 def encoding_of(chunks: Iterable[bytes]) -> str:
     """Return the encoding of a text, from all of its bytes."""
-    decoder = None
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    utf8 = True
     for i, chunk in enumerate(chunks):
         if i == 0:
             known = _marked(chunk)
             if known:
                 return known
-        if decoder is None and chunk.isascii():
-            continue
-        decoder = decoder or codecs.getincrementaldecoder("utf-8")()
-        try:
-            decoder.decode(chunk)
-        except UnicodeDecodeError:
-            return "cp1252"  # Latin-1 as Windows writes it, with the euro sign
-    return "utf-8"
+        if utf8 and not (chunk.isascii() and decoder.getstate()[0] == b""):
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError:
+                utf8 = False
+        if not utf8 and any(byte in chunk for byte in _NOT_OF_WINDOWS):
+            return "latin-1"
+    return "utf-8" if utf8 else "cp1252"  # Latin-1 as Windows writes it, with the euro sign
 
 
 def _marked(start: bytes) -> str:

@@ -79,6 +79,7 @@ def _of_python(estimator: Any, table: Table) -> Preparation:
         )
     preparation = Preparation(numbers, scale="none")
     preparation.look(table)
+    preparation.learned_ = True  # there is nothing to learn
     return preparation
 
 

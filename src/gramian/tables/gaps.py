@@ -11,7 +11,14 @@ from gramian.tables.base import Table
 MOST_COLUMNS = 5
 
 
-def check_complete(table: Table, names: Sequence[str]) -> None:
+FILL = (
+    "Fill them with --impute median (or mean, most-frequent), or leave those rows out with "
+    "--drop-missing."
+)
+REFIT = "The model was fitted without any: fit it with --impute median, or with --drop-missing."
+
+
+def check_complete(table: Table, names: Sequence[str], advice: str = FILL) -> None:
     """Raise an error if these columns have gaps, which says where and what to do."""
     some = [name for name in names if table.facts[name].missing or table.facts[name].n_odd]
     if table.numbers is not None:  # the rows with gaps may have been left out
@@ -20,10 +27,7 @@ def check_complete(table: Table, names: Sequence[str]) -> None:
         return
     said = "; ".join(_places(table, name) for name in some[:MOST_COLUMNS])
     more = f"; and {len(some) - MOST_COLUMNS} more columns" if len(some) > MOST_COLUMNS else ""
-    raise ValueError(
-        f"{table.said} has missing values: {said}{more}. Fill them with --impute median (or mean, "
-        "most-frequent), or leave those rows out with --drop-missing."
-    )
+    raise ValueError(f"{table.said} has missing values: {said}{more}. {advice}")
 
 
 def _places(table: Table, name: str) -> str:

@@ -144,6 +144,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.shift_: np.ndarray | None = None
         self.factor_: np.ndarray | None = None
         self.fills_: np.ndarray | None = None
+        self.learned_ = False
         if not self.names:
             raise ValueError(f"{table.said} has no column to use.")
 
@@ -187,9 +188,10 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def _check_gaps(self, table: Table, found: list[str]) -> None:
         if self.impute is None:
-            from gramian.tables.gaps import check_complete
+            from gramian.tables.gaps import FILL, REFIT, check_complete
 
-            check_complete(table, [name for name in found if name not in table.completed])
+            some = [name for name in found if name not in table.completed]
+            check_complete(table, some, REFIT if self.learned_ else FILL)
 
     def _found(self, table: Table) -> list[str]:
         """Return the columns of a table that correspond to those of the fit."""
@@ -214,6 +216,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def learn(self, raw: Rows) -> None:
         """Learn fills and scale in one pass over raw rows."""
+        self.learned_ = True
         if self.scale == "none" and self.impute is None:
             return
         numbers, _, dates = self.uses_

@@ -75,6 +75,8 @@ READ = {
     "latin-euros.csv": (lines("a;b", "1,50 €;2", "2,50 €;3", "4 €;1").decode().encode("cp1252"),
                         "units €, Latin-1"),
     "codes.csv": (lines("a,b", "EUR 1.5,2", "EUR 2.5,3", "EUR 4,1"), "units EUR"),
+    "title.csv": (b"Sales 2024\n\n" + PLAIN, "comma-separated"),
+    "title-and-separators.csv": (b"Verkauf;\n" + EUROPE, "semicolon-separated, decimal comma"),
     "percent.csv": (lines("a,b", "1.5%,2", "2.5%,3", "4%,1"), "units %"),
 }  # fmt: skip
 
@@ -121,6 +123,9 @@ def test_ambiguous_notation_can_be_given(tmp_path):
     (tmp_path / "t.csv").write_bytes(lines("x;a", "1;1,234", "2;2,345"))
     assert open_table(tmp_path / "t.csv").column("a")[0] == 1.234
     assert open_table(tmp_path / "t.csv", decimal=".").column("a")[0] == 1234
+    (tmp_path / "t.csv").write_bytes(lines("d;a", "01.02.2024;1.234", "02.02.2024;2.345"))
+    assert open_table(tmp_path / "t.csv").column("a")[0] == 1.234
+    assert open_table(tmp_path / "t.csv", decimal=",").column("a")[0] == 1234
     (tmp_path / "u.csv").write_bytes(lines("a b,c", "1 2,3", "4 5,6"))
     assert open_table(tmp_path / "u.csv").names == ["a b", "c"]
     assert open_table(tmp_path / "u.csv", separator=" ").names == ["a", "b,c"]
@@ -283,6 +288,7 @@ REFUSED = {
     "infinite": (lines("a,b", "1,2", "inf,3", "4,5"), "infinity"),
     "only-header": (lines("a,b"), "no column to use|no rows"),
     "only-names": (lines("c,d", *(f"n{i},u" for i in range(20))), "'c' is an identifier; 'd' has"),
+    "blank": (lines("", ",,", ""), "could not be read: it has no entries"),
     "twice": (lines("a,a", "1,2", "3,4"), "only once"),
     "gap-after-lines": (
         lines("a,b,c", '1,"two\nlines",3', '2,"one",', '4,"one",5'), r"'c' 1 \(line 4\)"

@@ -22,6 +22,7 @@ NAMES |= {"\u00a0": "space", "\u202f": "space", "'": "apostrophe", "\u2019": "ap
 _UNITS = rf"(?:[{CURRENCIES}%]|EUR|USD|GBP|CHF|JPY)"
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?inf(inity)?\s*", re.I)
 _NOT_OF_WINDOWS = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
+_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.(\d{2}|\d{4})|\d{4}\.\d{1,2}\.\d{1,2}")
 _BOOLEAN = re.compile(r"true|false", re.I)
 
 
@@ -121,17 +122,29 @@ def recognise(
     quote = _quote(lines[before:])
     separator = separator or (hint[1] if hint else _separator(lines[before:], quote))
     reader = csv.reader(lines[before:], delimiter=separator, quotechar=quote)
-    first: list[str] = next((row for row in reader if any(row)), [])
-    skip = before + reader.line_num
-    rows = [row for row in reader if row]
+    parsed = [(before + reader.line_num, row) for row in reader if any(row)]
+    if not parsed:
+        raise ValueError("it has no entries")
+    width = Counter(len(row) for _, row in parsed[1:] or parsed).most_common(1)[0][0]
+    while header is not False and _is_title([row for _, row in parsed[:3]], width):
+        before = parsed.pop(0)[0]
+    skip, first = parsed[0]
+    rows = [row for _, row in parsed[1:]]
     dialect = Dialect(separator, quote=quote, encoding=encoding)
     dialect = with_signs(dialect, [cell for row in rows for cell in row] or first, decimal)
     named = is_header(first, dialect) if header is None else header
     if not named:
         skip = before
-    width = Counter(map(len, rows)).most_common(1)[0][0] if rows else len(first)
     names = tuple(_names(first, rows, width)) if named else tuple(map(str, range(width)))
     return replace(dialect, names=names, named=named, skip=skip)
+
+
+def _is_title(rows: list[list[str]], width: int) -> bool:
+    """Whether the first line is a title: one cell before a header, which has no numbers."""
+    if len(rows) < 3 or sum(map(bool, rows[0])) != 1 or width < 2:
+        return False
+    numbers = [any(map(is_number_like, row)) for row in rows]
+    return len(rows[1]) == width and numbers[1:] == [False, True]
 
 
 def _names(first: list[str], rows: list[list[str]], width: int) -> list[str]:
@@ -169,6 +182,8 @@ def _separator(lines: list[str], quote: str) -> str:
 def is_number_like(cell: str) -> bool:
     """Whether a cell is a number in any country's notation."""
     cell = re.sub(rf"^{_UNITS}|{_UNITS}$", "", cell.strip()).strip()
+    if _DATE.fullmatch(cell):
+        return False
     return re.fullmatch(rf"[+-]?\d[\d.,{SPACES}]*([eE][+-]?\d+)?", cell) is not None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -23,9 +23,9 @@ BATCH_ROWS = 2**16  # looked at together
 
 
 class ArrowFile(RowFile):
-    """What pyarrow reads, in record batches."""
+    """Base class of files that pyarrow reads in record batches."""
 
-    def _set_columns(self, schema: Any) -> None:
+    def _set_columns(self, schema: pyarrow.Schema) -> None:
         self.names = list(schema.names)
         kinds = ((field.name, _number_type(field.type)) for field in schema)
         self.numeric = {name: kind for name, kind in kinds if kind is not None}
@@ -33,27 +33,29 @@ class ArrowFile(RowFile):
         self.left_out = [name for name in index if name in self.names]
 
     @abstractmethod
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        """Record batches that hold rows with these numbers, with the number of their first row."""
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+        """Yield the record batches with these rows, and the number of their first row."""
 
     @abstractmethod
-    def _values(self, name: str) -> Any:
-        """A column as a chunked array."""
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
+        """Return a column as a chunked array."""
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         for first, batch in self._batches(numbers, names, most):
-            own = within(numbers, first, first + batch.num_rows)
-            if isinstance(own, np.ndarray):
-                batch = batch.take(pyarrow.array(own))
-            elif len(own):
-                batch = batch.slice(own.start, len(own))
-            if len(own):
+            inside = within(numbers, first, first + batch.num_rows)
+            if isinstance(inside, np.ndarray):
+                batch = batch.take(pyarrow.array(inside))
+            elif len(inside):
+                batch = batch.slice(inside.start, len(inside))
+            if len(inside):
                 yield self._matrix(batch, names, dtype)
 
-    def _matrix(self, batch: Any, names: list[str], dtype: Any) -> np.ndarray:
-        """Columns of a record batch side by side; NaN where there is no value."""
+    def _matrix(self, batch: pyarrow.RecordBatch, names: list[str], dtype: DType) -> np.ndarray:
+        """Return columns of a record batch as a matrix; missing values become NaN."""
         out = np.empty((batch.num_rows, len(names)), dtype=dtype)
         for i, name in enumerate(names):
             values = batch.column(name)
@@ -85,7 +87,7 @@ class ArrowFile(RowFile):
 
 
 class ParquetFile(ArrowFile):
-    """Read page by page; row groups without rows that are asked for are passed over."""
+    """A Parquet file, read page by page; row groups without requested rows are skipped."""
 
     def _look(self) -> None:
         with pyarrow.parquet.ParquetFile(self.path) as file:
@@ -94,15 +96,17 @@ class ParquetFile(ArrowFile):
         self._edges = [int(edge) for edge in np.cumsum([0, *groups])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        # With a buffer, a column is read as it is needed; without, a row group's share of it.
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+        # With a buffer, columns are read as needed; without one, a whole row group at a time.
         buffer = max(4096, min(2**16, config.memory_budget() // (16 * len(names))))
         with pyarrow.parquet.ParquetFile(self.path, buffer_size=buffer, pre_buffer=False) as file:
             for group, (first, stop) in enumerate(pairwise(self._edges)):
-                own = within(numbers, first, stop)
-                if not len(own):
+                inside = within(numbers, first, stop)
+                if not len(inside):
                     continue
-                last = first + int(own[-1])
+                last = first + int(inside[-1])
                 for batch in file.iter_batches(
                     min(most, last + 1 - first),
                     row_groups=[group],
@@ -114,7 +118,7 @@ class ParquetFile(ArrowFile):
                     if first > last:
                         break
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
 
@@ -125,14 +129,16 @@ class IpcFile(ArrowFile):
     def _look(self) -> None:
         with pyarrow.memory_map(str(self.path)) as source:
             self._set_columns(pyarrow.ipc.open_file(source).schema)
-            # To be counted, compressed batches must be unpacked: one column of them is enough.
+            # Compressed batches must be unpacked to count their rows; one column is enough.
             one = pyarrow.ipc.IpcReadOptions(included_fields=[0])
             reader = pyarrow.ipc.open_file(source, options=one)
             sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         self._edges = [int(edge) for edge in np.cumsum([0, *sizes])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             for i, (first, stop) in enumerate(pairwise(self._edges)):
@@ -141,7 +147,7 @@ class IpcFile(ArrowFile):
                     for start in range(0, stop - first, most):
                         yield first + start, batch.slice(start, most)
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             batches = map(reader.get_batch, range(reader.num_record_batches))
@@ -177,11 +183,11 @@ class MemoryFile(ArrowFile):
         return [row + self._first_line for row in rows]
 
 
-def _number_type(kind: Any) -> np.dtype | None:
-    """The number type of an arrow type; None where it is none."""
+def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
+    """Return the NumPy dtype of an arrow type; None if it is not numeric."""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return np.dtype(kind.to_pandas_dtype())
-    # A column without any value would take numbers.
+    # A column of nulls counts as numeric.
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 

@@ -14,6 +14,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.estimators.scales import warn_if_one_column_dominates
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows

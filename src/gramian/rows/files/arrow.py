@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -15,6 +15,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
+from gramian.backend.typing import DType
 from gramian.rows.files.facts import Facts
 from gramian.rows.files.formats import Numbers, RowFile, within
 from gramian.rows.files.survey import survey

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

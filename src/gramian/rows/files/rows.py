@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType, Indices, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats

@@ -51,7 +51,9 @@ from gramian.persistence import models, states
 from gramian.testing import example
 from gramian.testing.examples import example_rows
 
-CLASSES = [thing for thing in map(vars(gramian).get, gramian.__all__) if inspect.isclass(thing)]
+CLASSES = [
+    thing for thing in (getattr(gramian, n) for n in gramian.__all__) if inspect.isclass(thing)
+]
 
 
 def of(base):

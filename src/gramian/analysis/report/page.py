@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramian.analysis.comparison import words
+from gramian.analysis.comparison.advice import is_scored
+from gramian.analysis.comparison.measurements import Baseline
 from gramian.analysis.report import pictures, views
 from gramian.analysis.report.shell import document, figure, style
 from gramian.analysis.report.table import table
-from gramian.analysis.report.text import escape, format_bytes, percent, significant
+from gramian.analysis.report.text import escape, format_bytes, percent, seconds, significant
 from gramian.backend.wording import counted
 
 if TYPE_CHECKING:
@@ -60,9 +63,10 @@ def fragment(comparison: Comparison) -> str:
 
 
 def _sections(comparison: Comparison) -> list[str]:
-    parts = [_answers(comparison), _code(comparison), _errors(comparison)]
+    parts = [_answers(comparison), _code(comparison), _preparation(comparison)]
     if comparison.score_name is not None:
         parts.append(_scores(comparison))
+    parts.append(_errors(comparison))
     parts.append(_matrix(comparison))
     if comparison.structure.gammas:
         parts.append(_gammas(comparison))
@@ -75,7 +79,7 @@ def _sections(comparison: Comparison) -> list[str]:
 
 def _title(comparison: Comparison) -> str:
     source = comparison.data.source
-    return f"Which approximation for {Path(source).name}?" if source else "Which approximation?"
+    return f"Which kernel for {Path(source).name}?" if source else "Which kernel?"
 
 
 def _facts(comparison: Comparison) -> str:
@@ -87,39 +91,84 @@ def _facts(comparison: Comparison) -> str:
 
 
 def _answers(comparison: Comparison) -> str:
-    from_budget, sentence = comparison.affordable
-    best, exact = comparison.best, comparison.exact
-    size = format_bytes(comparison.matrix_bytes)
-    good = f"{percent(best.error)} error"
-    beside = f"Relative to K, in the Frobenius norm: {views.interval(best)}."
-    if comparison.score_name is not None:
-        good = f"{comparison.score_name} {best.score:.3f}"
-        good = good[0].upper() + good[1:]
-        other = f" The exact kernel reaches {exact.score:.3f}." if exact and exact.score else ""
-        beside = f"Its relative error is {views.interval(best)}.{other}"
-    share = best.nbytes_all / comparison.matrix_bytes
-    memory = (
-        f"With {counted(best.size, 'feature', ',')}, all rows take "
-        f"{format_bytes(best.nbytes_all)}: {percent(share)} of the exact matrix."
-    )
-    cards = (
-        ("Can you afford the exact kernel?", f"{'Yes' if from_budget else 'No'}: {size}", sentence),
-        ("Which approximation?", best.name, memory),
-        ("How good is it?", good, beside),
-    )
-    return '<div class="answers">' + "".join(
+    fits, sentence = comparison.affordable
+    cards = [
+        (
+            "Can you afford the exact kernel?",
+            f"{'Yes' if fits else 'No'}: {format_bytes(comparison.matrix_bytes)}",
+            sentence,
+        ),
+        (_which(comparison), comparison.best.name, _cost(comparison)),
+        ("How good is it?", *_quality(comparison)),
+    ]
+    if comparison.baselines:
+        cards.insert(0, ("Is a kernel worth it?", *words.worth(comparison)))
+    return f'<div class="answers of{len(cards)}">' + "".join(
         f'<div class="answer"><h2>{escape(question)}</h2><strong>{escape(answer)}</strong>'
         f"<p>{escape(more)}</p></div>"
         for question, answer, more in cards
     ) + "</div>"  # fmt: skip
 
 
+def _which(comparison: Comparison) -> str:
+    if isinstance(comparison.winner, Baseline):
+        return "Which kernel, if you want one?"
+    return "Which approximation?"
+
+
+def _cost(comparison: Comparison) -> str:
+    best = comparison.best
+    rows = counted(comparison.data.rows, "row", ",")
+    took = f"All {rows} take about {seconds(best.seconds_all)} and {format_bytes(best.nbytes_all)}"
+    if best.is_exact:
+        return f"The kernel itself, without an approximation. {took}."
+    share = percent(best.nbytes_all / comparison.matrix_bytes)
+    return f"With {counted(best.size, 'feature', ',')}. {took}: {share} of the exact matrix."
+
+
+def _quality(comparison: Comparison) -> tuple[str, str]:
+    best, exact, name = comparison.best, comparison.exact, comparison.score_name
+    matrix = f"Its kernel matrix is off by {views.interval(best)}."
+    if best.is_exact:
+        matrix = "Its kernel matrix is exact."
+    if name is None:
+        return ("No error" if best.is_exact else f"{percent(best.error)} error"), matrix
+    other = ""
+    if exact is not None and exact.score is not None and not best.is_exact:
+        other = f" The exact kernel reaches {exact.score:.3f}."
+    return f"{name[0].upper()}{name[1:]} {words.score(best)}", f"{matrix}{other}"
+
+
 def _code(comparison: Comparison) -> str:
+    shown = _box(comparison.code, "code")
+    if isinstance(comparison.winner, Baseline):
+        shown += (
+            f"<details><summary>The same with the recommended kernel, "
+            f"{escape(words.described(comparison.best))}</summary>"
+            f"{_box(comparison.code_of(comparison.best), 'kernel-code')}</details>"
+        )
+    return f'<p class="recommendation">{escape(comparison.recommendation)}</p>{shown}'
+
+
+def _box(code: str, name: str) -> str:
     return (
-        f'<p class="recommendation">{escape(comparison.recommendation)}</p>'
         '<div class="code"><pre tabindex="0" role="region" aria-label="Python code to paste">'
-        f'<code id="code">{escape(comparison.code)}</code></pre>'
-        '<button class="copy" type="button" data-copies="code" hidden>Copy</button></div>'
+        f'<code id="{name}">{escape(code)}</code></pre>'
+        f'<button class="copy" type="button" data-copies="{name}" hidden>Copy</button></div>'
+    )
+
+
+def _preparation(comparison: Comparison) -> str:
+    """Name what was done to the columns of a file."""
+    reading = comparison.reading
+    if reading is None:
+        return ""
+    steps = "".join(f"<li>{escape(step)}</li>" for step in reading.steps)
+    intro = "What the code does to the columns before a kernel sees them:"
+    return _section(
+        "How the table was prepared",
+        intro if steps else "The columns were used as they are.",
+        f'<ul class="steps">{steps}</ul>' if steps else "",
     )
 
 
@@ -133,19 +182,28 @@ def _section(title: str, intro: str, *parts: str) -> str:
 def _errors(comparison: Comparison) -> str:
     repeats = comparison.settings["repeats"]
     fits = f", over {repeats} fits with different seeds" if repeats > 1 else ""
+    ring = (
+        ""
+        if isinstance(comparison.winner, Baseline) or comparison.best.is_exact
+        else " The ring marks "
+    )
     return _section(
         "Error against memory and time",
-        "Lower left is better. Filled marks are on the frontier (the grey staircase): no other "
-        "approximation has a smaller error at the same cost. The ring marks the recommendation; "
-        f"bars show the interval of the error{fits}.",
+        "How far the similarities between rows are from those of the exact kernel: at 0% they are "
+        "the same, at 100% nothing is left of them. Filled marks are on the frontier (the grey "
+        "staircase): no other approximation has a smaller error at the same cost."
+        f"{ring and ring + 'the recommendation.'} Bars show the interval of the error{fits}.",
         '<div class="pair">',
         figure(
             views.error_over_memory(comparison),
-            "Each line is one approximation; the number of features grows from mark to mark.",
+            "What to look for: lower left is better. Each line is one approximation, and the "
+            "number of features grows from mark to mark. A line that falls steeply gains a lot "
+            "from more features.",
         ),
         figure(
             views.error_over_time(comparison),
-            "Measured on this machine; times grow with the number of rows.",
+            "What to look for: the lowest mark at the time you have. Measured on this machine; "
+            "times grow with the number of rows.",
         ),
         "</div>",
     )
@@ -153,22 +211,35 @@ def _errors(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> str:
     learner = type(comparison.learner).__name__
+    held = comparison.data.held_out
     where = (
-        f"on {counted(comparison.data.held_out, 'held-out row', ',')}"
-        if comparison.data.held_out
-        else "measured with the exact kernel"
+        f"on {counted(held, 'row', ',')} that it was not fitted to"
+        if held
+        else "that its clusters explain, measured with the exact kernel"
     )
-    exact = comparison.exact
-    line = " The dashed line is the exact kernel." if exact and exact.score else ""
     name = str(comparison.score_name)
+    beside = " Dashed lines are the exact kernel and models without a kernel."
+    if not comparison.baselines:
+        beside = " The dashed line is the exact kernel." if comparison.exact else ""
+    rule = (
+        "What to look for: the leftmost mark above the dashed line is as good as the best, as far "
+        "as the held-out rows can tell, and the fastest. The ring marks the recommendation."
+        if is_scored(comparison)
+        else "What to look for: upper left is better. The ring marks the recommendation."
+    )
+    if comparison.data.rows != comparison.data.measured + held:
+        rule += " It is for all rows, so times are scaled up first."
     return _section(
         "Score of the learner",
-        f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{line} An "
+        f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{beside} An "
         "approximation can have a visible error and still predict as well as the exact kernel. "
         "The axis is stretched towards 1.",
         '<div class="pair">',
-        figure(views.score_over_size(comparison), "The gain from more features."),
-        figure(views.score_over_memory(comparison), "The gain from more memory."),
+        figure(
+            views.score_over_size(comparison),
+            "What to look for: where a line becomes flat, more features gain nothing.",
+        ),
+        figure(views.score_over_time(comparison), rule),
         "</div>",
     )
 
@@ -196,11 +267,18 @@ def _matrix(comparison: Comparison) -> str:
     )
     return _section(
         "Why: the kernel matrix",
-        f"The kernel matrix of {found.rows:,} rows shows which approximations can work.",
+        f"The similarities of {found.rows:,} rows with each other, which every approximation has "
+        "to describe with fewer numbers.",
         '<div class="pair">',
-        figure(views.spectrum(comparison), views.spectrum_sentence(comparison)),
-        f"<figure>{picture}{key}<figcaption>{escape(views.block_sentence(comparison))} "
-        "The lines separate the clusters of kernel k-means.</figcaption></figure></div>",
+        figure(
+            views.spectrum(comparison),
+            "What to look for: the faster the curve falls, the fewer features are needed. "
+            + views.spectrum_sentence(comparison),
+        ),
+        f"<figure>{picture}{key}<figcaption>What to look for: dark squares with little between "
+        "them mean separate clusters, which BKA and MEKA describe one by one. The lines separate "
+        f"the clusters of kernel k-means. {escape(views.block_sentence(comparison))}"
+        "</figcaption></figure></div>",
     )
 
 
@@ -224,8 +302,10 @@ def _gammas(comparison: Comparison) -> str:
     cards = "".join(_gamma(comparison, view) for view in views_)
     return _section(
         "Effect of gamma",
-        f"Here gamma is {significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
-        f"{views.gamma_sentence(comparison)}",
+        f"gamma sets how near two rows must be to count as similar. Here it is "
+        f"{significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
+        f"{views.gamma_sentence(comparison)} What to look for: pale pictures mean that hardly any "
+        "rows are similar, evenly dark ones that all are.",
         f'<ul class="gammas">{cards}</ul>',
     )
 
@@ -236,7 +316,7 @@ def _gamma(comparison: Comparison, view: GammaView) -> str:
     numbers = [("gamma", significant(view.gamma, 3)), ("error", percent(view.error))]
     if view.score is not None and comparison.score_name is not None:
         numbers.append((comparison.score_name, f"{view.score:.3f}"))
-    numbers.append(("eff. dimension", significant(view.effective_dimension)))
+    numbers.append(("directions", significant(view.effective_dimension)))
     numbers.append(("within clusters", percent(view.within)))
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in numbers)
     image = _picture(view.picture, f"The kernel matrix at {name}", _is_signed(comparison))
@@ -256,11 +336,17 @@ def _measurements(comparison: Comparison) -> str:
     rows = f"Memory is for the factors of all {counted(data.rows, 'row', ',')}"
     if data.rows != data.measured:
         rows += f", extrapolated from the {data.measured:,} that were measured"
+    if comparison.baselines:
+        rows += (
+            ". Gradient boosting and the linear model are scikit-learn's, with default settings; "
+            "the dummy looks only at the target"
+        )
     notes = {(r.name, r.note): None for r in comparison.results if r.note}
     listed = "".join(f"<li>{escape(name)}: {escape(note)}</li>" for name, note in notes)
     return _section(
         "All measurements",
-        f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}.",
+        f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}"
+        f"{', with the prediction of the held-out rows' if data.held_out else ''}.",
         table(comparison, sorts=True),
         f'<ul class="notes muted">{listed}</ul>' if listed else "",
     )
@@ -270,13 +356,14 @@ def _left_out(comparison: Comparison) -> str:
     if not comparison.failures:
         return ""
     items = "".join(
-        f"<li>{escape(f.name)} ({escape(', '.join(f'{size:,}' for size in f.sizes))}): "
-        f"{escape(f.reason)}</li>"
+        f"<li>{escape(f.name)}{escape(_sizes(f.sizes))}: {escape(f.reason)}</li>"
         for f in comparison.failures
     )
-    return _section(
-        "Not measured", "Approximations that failed on this data, and why.", f"<ul>{items}</ul>"
-    )
+    return _section("Not measured", "What failed on this data, and why.", f"<ul>{items}</ul>")
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    return f" ({', '.join(f'{size:,}' for size in sizes)})" if sizes else ""
 
 
 def _settings(comparison: Comparison) -> str:
@@ -303,6 +390,8 @@ def _settings(comparison: Comparison) -> str:
     if comparison.learner is not None:
         said = " ".join(repr(comparison.learner).split())
         listed.append(("learner", f"<code>{escape(said)}</code>"))
+    if comparison.reading is None:
+        listed.append(("columns are", "as given: not scaled, filled or encoded"))
     versions = settings["versions"]
     packages = [f"{name} {said}" for name, said in versions.items() if name != "system"]
     listed += [("versions", escape(", ".join(packages))), ("system", escape(versions["system"]))]

@@ -470,9 +470,8 @@ class TestErrors:
     def test_text_that_comes_late(self, tmp_path):
         lines = ["a"] + ["1"] * 700_000 + ["two"]
         (tmp_path / "x.csv").write_text("\n".join(lines))
-        rows = open_rows(tmp_path / "x.csv")
-        with pytest.raises(OSError, match=r"x\.csv' could not be read: .*'two'"):
-            rows.sum(np.sum)
+        with pytest.raises(ValueError, match=r"x\.csv' has .*text.*'two' in line 700002"):
+            open_rows(tmp_path / "x.csv")
 
     @pytest.mark.parametrize("ending", [".npy", ".parquet", ".arrow", ".feather"])
     def test_a_truncated_file(self, tmp_path, X, ending):
@@ -538,7 +537,7 @@ class TestErrors:
             with pytest.raises(OSError, match=f"{name}' could not be read"):
                 open_rows(tmp_path / name)
         (tmp_path / "bad.csv").touch()
-        with pytest.raises(OSError, match=r"bad\.csv' could not be read: Empty CSV"):
+        with pytest.raises(OSError, match=r"bad\.csv' could not be read: it has no lines"):
             open_rows(tmp_path / "bad.csv")
 
     @pytest.mark.parametrize("data", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 2), complex)])

@@ -1,27 +1,25 @@
-"""Parquet, Arrow and CSV files of rows: the only file that imports pyarrow, when it is needed."""
+"""Parquet and Arrow files of rows, read in record batches by pyarrow."""
 
 from __future__ import annotations
 
-import csv
-import io
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
-import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
+from gramian.rows.files.facts import Facts
 from gramian.rows.files.formats import Numbers, RowFile, within
+from gramian.rows.files.survey import survey
 
-TEXT_BYTES = 1024**2  # what is parsed at a time
-TEXTS_AHEAD = 40  # so many times that much pyarrow holds, since it reads ahead
+BATCH_ROWS = 2**16  # looked at together
 
 
 class ArrowFile(RowFile):
@@ -59,28 +57,30 @@ class ArrowFile(RowFile):
         out = np.empty((batch.num_rows, len(names)), dtype=dtype)
         for i, name in enumerate(names):
             values = batch.column(name)
-            if name in self.categories:
-                values = _codes(name, values, self.categories[name])
-            elif values.null_count or types.is_decimal(values.type):
+            if name in self.readings:
+                out[:, i] = self.readings[name](values)
+                continue
+            if values.null_count or types.is_decimal(values.type):
                 values = values.cast(pyarrow.float64())
             out[:, i] = values.to_numpy(zero_copy_only=False)
         return out
 
-    def _texts(self, name: str, most: int) -> set[str]:
-        found: set[str] = set()
-        for _, batch in self._batches(range(self.n_rows), [name], 2**16):
-            found.update(pyarrow.compute.unique(_text(name, batch.column(name))).to_pylist())
-            if len(found) > most:
-                raise ValueError(f"column {name!r} has more than {most} different entries")
-        return found
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        with self._reading():
+            batches = self._batches(range(self.n_rows), self.names, BATCH_ROWS)
+            return survey(batches, self.names)[1]
 
     def _column(self, name: str) -> np.ndarray:
         values = self._values(name)
         if types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-        if values.null_count:
-            row = next(i for i, value in enumerate(values) if not value.is_valid)
-            raise ValueError(f"column {name!r} has no value in row {row}")
+        if name in self.readings:
+            return np.concatenate([self.readings[name](chunk) for chunk in values.chunks])
+        if types.is_temporal(values.type):
+            values = values.cast(pyarrow.string())
+        elif values.null_count and types.is_integer(values.type):
+            values = values.cast(pyarrow.float64())
         return values.to_numpy()
 
 
@@ -148,89 +148,33 @@ class IpcFile(ArrowFile):
             return pyarrow.chunked_array([batch.column(name) for batch in batches])
 
 
-class CsvFile(ArrowFile):
-    """Lines of text with a delimiter between entries, read from the first one each time."""
+class MemoryFile(ArrowFile):
+    """An Arrow table in memory: of a data frame, or of a spreadsheet that was read as a whole."""
 
-    jumps = False
-
-    def __init__(self, path: Path, delimiter: str, header: bool | None) -> None:
-        self._delimiter = delimiter
-        self._header = header
+    def __init__(self, table: Any, path: Path, named: bool = True, first_line: int = 1) -> None:
+        self._table = table
+        self._first_line = first_line
+        self.named = named
         super().__init__(path)
 
+    def _state(self) -> tuple[int, int]:
+        return 0, 0
+
     def _look(self) -> None:
-        first = self._first_line()
-        self.named = _is_header(first) if self._header is None else self._header
-        self.names = first if self.named else [str(i) for i in range(len(first))]
-        with self._stream() as reader:
-            self._set_columns(reader.schema)
-        if self.names[:1] == [""]:  # so pandas and R write row numbers
-            self.left_out = [""]
-        first_column = {self.names[0]: pyarrow.binary()}  # whatever it holds
-        with self._stream(list(first_column), first_column) as reader:
-            self.n_rows = sum(batch.num_rows for batch in reader)
-
-    def _first_line(self) -> list[str]:
-        with (
-            pyarrow.input_stream(str(self.path)) as source,
-            io.TextIOWrapper(source, "utf-8-sig", errors="replace", newline="") as lines,
-        ):
-            first = next(csv.reader(lines, delimiter=self._delimiter), [])
-            self._longest = max(map(len, (",".join(first), *islice(lines, 100))))
-        return first
-
-    def _options(self, names: Sequence[str], kinds: Any = None) -> dict[str, Any]:
-        size = min(TEXT_BYTES, config.memory_budget() // TEXTS_AHEAD)
-        size = max(size, 8 * self._longest, 2**14)  # a line must fit
-        return {
-            "read_options": pyarrow.csv.ReadOptions(
-                block_size=min(size, 2**30),
-                column_names=None if self.named else self.names,
-                use_threads=config.n_threads() > 1,
-            ),
-            "parse_options": pyarrow.csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True
-            ),
-            "convert_options": pyarrow.csv.ConvertOptions(
-                include_columns=names, column_types=kinds
-            ),
-        }
-
-    def _stream(self, names: Sequence[str] = (), kinds: Any = None) -> Any:
-        return pyarrow.csv.open_csv(self.path, **self._options(names, kinds))
+        self._set_columns(self._table.schema)
+        self.n_rows = self._table.num_rows
 
     def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        kinds = {name: self._kind(name) for name in names}
-        first, last = 0, int(numbers[-1])
-        with self._stream(names, kinds) as reader:
-            for batch in reader:
-                yield first, batch
-                first += batch.num_rows
-                if first > last:
-                    return
-
-    def _kind(self, name: str) -> Any:
-        if name in self.categories or name not in self.numeric:
-            return pyarrow.string()
-        # Numbers that are whole at first may have a fraction later.
-        return pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
+        first = 0
+        for batch in self._table.select(names).to_batches(max_chunksize=most):
+            yield first, batch
+            first += batch.num_rows
 
     def _values(self, name: str) -> Any:
-        # Not as a stream: the type then follows from all values.
-        return pyarrow.csv.read_csv(self.path, **self._options([name])).column(name)
+        return self._table.column(name)
 
-
-def _is_header(line: list[str]) -> bool:
-    """Whether the first line of a CSV file names the columns: numbers alone are a row.
-
-    Unless they count the columns from 0: so pandas calls columns that have no names.
-    """
-    if line == [str(i) for i in range(len(line))]:
-        return True
-    try:
-        return not [float(entry) for entry in line]
-    except ValueError:
-        return True
+    def lines(self, rows: Sequence[int]) -> list[int]:
+        return [row + self._first_line for row in rows]
 
 
 def _number_type(kind: Any) -> np.dtype | None:
@@ -239,27 +183,6 @@ def _number_type(kind: Any) -> np.dtype | None:
         return np.dtype(kind.to_pandas_dtype())
     # A column without any value would take numbers.
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
-
-
-def _text(name: str, values: Any) -> Any:
-    """A column as strings."""
-    if values.null_count:
-        raise ValueError(f"column {name!r} has missing values")
-    return values.cast(pyarrow.string())
-
-
-def _codes(name: str, values: Any, categories: list[str]) -> Any:
-    """Which of the categories each entry is."""
-    texts = _text(name, values)
-    codes = pyarrow.compute.index_in(texts, pyarrow.array(categories, pyarrow.string()))
-    if codes.null_count:
-        unknown = next(t.as_py() for t, c in zip(texts, codes, strict=True) if not c.is_valid)
-        raise ValueError(
-            f"column {name!r} has the entry {unknown!r}, which is none of the "
-            f"{len(categories)} that are known: {', '.join(map(repr, categories[:5]))}"
-            f"{', ...' if len(categories) > 5 else ''}"
-        )
-    return codes
 
 
 def empty_table(names: list[str]) -> Any:

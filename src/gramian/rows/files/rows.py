@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
@@ -50,6 +51,8 @@ class FileRows(_OnDisk):
         float32 or float64.
     numbers : range or array of int, optional
         Which rows of all files these are.
+    gaps : bool, default=False
+        Whether values may be missing: NaN stands for them.
 
     Examples
     --------
@@ -70,7 +73,9 @@ class FileRows(_OnDisk):
         names: Sequence[str],
         dtype: Any,
         numbers: Numbers | None = None,
+        gaps: bool = False,
     ) -> None:
+        self.gaps = gaps
         self.files = list(files)
         self.dtype = np.dtype(dtype)
         self._names = list(names)
@@ -90,7 +95,7 @@ class FileRows(_OnDisk):
 
     def choose(self, numbers: np.ndarray) -> Rows:
         chosen = self._of_files(np.asarray(numbers))
-        return FileRows(self.files, self._names, self.dtype, chosen)
+        return FileRows(self.files, self._names, self.dtype, chosen, self.gaps)
 
     def persist(self) -> Rows:
         if not self.fits():
@@ -173,7 +178,10 @@ class FileRows(_OnDisk):
         with np.errstate(over="ignore", invalid="ignore"):
             if array_ops.all_finite(block):
                 return block
-        row, column = np.argwhere(~np.isfinite(block))[0]
+        wrong = np.isinf(block) if self.gaps else ~np.isfinite(block)
+        if not wrong.any():
+            return block
+        row, column = np.argwhere(wrong)[0]
         number = int(numbers[row])
         file = int(np.searchsorted(self._edges, number, side="right")) - 1
         name = repr(self._names[column]) if self.names else self._names[column]
@@ -276,7 +284,7 @@ def open_rows(
     >>> rows.names, price, list(model.feature_names_in_)
     (['x', 'y'], array([3, 8, 9]), ['x', 'y'])
     """
-    files = [formats.open_file(one, header) for one in formats.find(path)]
+    files = [formats.open_file(one, header=header) for one in formats.find(path)]
     targets = [] if target is None else _chosen(files[0], target, "target")
     rows = rows_of(files, targets, columns, drop, dtype)
     if target is None:
@@ -285,7 +293,12 @@ def open_rows(
 
 
 def rows_of(
-    files: list[RowFile], targets: Any = (), columns: Any = None, drop: Any = (), dtype: Any = None
+    files: list[RowFile],
+    targets: Any = (),
+    columns: Any = None,
+    drop: Any = (),
+    dtype: Any = None,
+    gaps: bool = False,
 ) -> FileRows:
     """The rows of files that are open already; see :func:`open_rows`."""
     first = files[0]
@@ -296,7 +309,7 @@ def rows_of(
         names = [name for name in _chosen(first, columns, "columns") if name not in dropped]
     for file in files:
         _check_columns(file, first, names, list(targets))
-    rows = FileRows(files, names, _working_dtype(dtype, files, names))
+    rows = FileRows(files, names, _working_dtype(dtype, files, names), gaps=gaps)
     if rows.shape[0] == 0:
         raise ValueError(f"{_said(first)} has no rows.")
     return rows
@@ -336,6 +349,14 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
             f"not: {_listed(twice)}."
         )
     text = [name for name in names if name not in file.numeric]
+    for name in text:
+        facts = file.facts[name]
+        if facts.odd:
+            row, cell = facts.odd[0]
+            raise ValueError(
+                f"Column {name!r} of {_said(file)} has numbers and {counted(facts.n_odd, 'cell')} "
+                f"of text: the first is {cell!r} in line {file.lines([row])[0]}."
+            )
     if text:
         raise ValueError(
             f"Rows must hold numbers only; these columns of {_said(file)} do not: {_listed(text)}. "

@@ -30,7 +30,7 @@ def explained_variance(X: Any, labels: Any, kernel: Any = "rbf") -> float:
     >>> X = load_iris().data
     >>> labels = KernelKMeans(3, kernel=RBF(0.1), random_state=0).fit_predict(X)
     >>> round(explained_variance(X, labels, RBF(0.1)), 2)
-    0.77
+    0.79
     """
     own = clone(as_kernel(kernel))
     rows = own.read(X, owner="explained_variance", min_rows=2, objects=None)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gramian
-from gramian.analysis.comparison import Reading
 from gramian.backend import config
 from gramian.command import arguments, estimators, reading, signatures
 from gramian.command.results import Outputs
 from gramian.command.screen import Screen, visible
 from gramian.tables import Preparation, Table, preparation_code
+
+if TYPE_CHECKING:
+    from gramian.analysis.comparison import Reading
 
 # Parameters that have options of their own, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
@@ -67,6 +69,8 @@ def run(args: Namespace, screen: Screen) -> None:
 
 def _reading(args: Namespace, table: Table, preparation: Preparation, has_target: bool) -> Reading:
     """Describe how the rows come from the file, in code and in words."""
+    from gramian.analysis.comparison import Reading
+
     target = (table.find(args.target) if args.target else "target") if has_target else None
     said = ""
     if args.data == reading.STDIN:

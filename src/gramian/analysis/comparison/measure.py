@@ -117,10 +117,10 @@ def compare(
     >>> X, y = load_iris(return_X_y=True)
     >>> comparison = compare(X, y, approximations=["nystroem k-means", "random fourier"],
     ...                      sizes=[10, 40], repeats=1, random_state=0)
-    >>> comparison.score_name, comparison.best.name, comparison.best.score > 0.9
-    ('accuracy', 'Nyström k-means', True)
-    >>> exec(comparison.code)  # uses X and y
-    accuracy: 0.973
+    >>> comparison.score_name, comparison.best.score > 0.9
+    ('accuracy', True)
+    >>> exec(comparison.code)  # uses X and y  # doctest: +ELLIPSIS
+    accuracy: ...
     """
     repeats = positive_integer("compare", "repeats", repeats)
     max_rows = positive_integer("compare", "max_rows", max_rows)

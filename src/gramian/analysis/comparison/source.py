@@ -107,7 +107,8 @@ class Source:
             by_module.setdefault(module, []).append(name)
         lines = [f"import {name}" for name in by_module.pop("", [])]
         lines += [f"from {module} import {', '.join(names)}" for module, names in by_module.items()]
-        return "\n".join([*sorted(line for line in self.lines if line not in lines), *lines])
+        modules = sorted({*lines, *self.lines}, key=lambda line: line.split()[1])
+        return "\n".join(sorted(modules, key=lambda line: line.startswith("from")))
 
 
 def _public_module(cls: type) -> str:

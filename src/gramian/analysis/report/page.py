@@ -275,7 +275,7 @@ def _matrix(comparison: Comparison) -> str:
             "What to look for: the faster the curve falls, the fewer features are needed. "
             + views.spectrum_sentence(comparison),
         ),
-        f"<figure>{picture}{key}<figcaption>What to look for: dark squares with little between "
+        f"<figure>{picture}{key}<figcaption>What to look for: strong squares with little between "
         "them mean separate clusters, which BKA and MEKA describe one by one. The lines separate "
         f"the clusters of kernel k-means. {escape(views.block_sentence(comparison))}"
         "</figcaption></figure></div>",
@@ -304,8 +304,8 @@ def _gammas(comparison: Comparison) -> str:
         "Effect of gamma",
         f"gamma sets how near two rows must be to count as similar. Here it is "
         f"{significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
-        f"{views.gamma_sentence(comparison)} What to look for: pale pictures mean that hardly any "
-        "rows are similar, evenly dark ones that all are.",
+        f"{views.gamma_sentence(comparison)} What to look for: an empty picture means that hardly "
+        "any rows are similar, an evenly filled one that all are.",
         f'<ul class="gammas">{cards}</ul>',
     )
 

@@ -211,8 +211,8 @@ def spectrum_sentence(comparison: Comparison) -> str:
     holds = "holds" if need[0] == 1 else "hold"
     return (
         f"{_so_many(need[0], 'direction')} of {found.rows:,} {holds} 90% of the variance, "
-        f"{need[1]:,} hold 99%; the number of directions that matter, each with more than about "
-        f"{percent(found.ridge, 1)} of it, is {significant(found.effective_dimension)}."
+        f"{need[1]:,} hold 99%. About {significant(max(found.effective_dimension, 1.0))} matter: "
+        f"those below {percent(found.ridge, 1)} of the variance count only in part."
     )
 
 

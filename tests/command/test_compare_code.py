@@ -54,7 +54,7 @@ def test_the_printed_code_gives_the_reported_score(case, tmp_path, monkeypatch, 
     options = ["--sizes", "20", "40", "--approximation", "nystroem", "--repeats", "1"]
     assert main(["compare", "orders.csv", *CASES[case], *options]) == 0
     out = capsys.readouterr().out
-    code = re.search(r"^from gramian.*?(?=^(kernel|report) )", out, flags=re.S | re.M)[0]
+    code = re.search(r"^(import|from) .*?(?=^(kernel|report) )", out, flags=re.S | re.M)[0]
     for name in ("age", "site", "open_table", "Preparation"):
         assert name in code
     advice = next(line for line in out.splitlines() if line.startswith("advice"))
@@ -84,3 +84,10 @@ def test_standard_input_has_a_name_in_the_code(tmp_path, monkeypatch, capsys):
         assert main(["compare", "-", *options, "--no-baselines"]) == 0
     out = capsys.readouterr().out
     assert '# stdin.csv: what came from standard input\ntable = open_table("stdin.csv")' in out
+
+
+def test_clusters_of_a_data_set_that_has_a_target(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    options = ["--n-clusters", "3", "--sizes", "5", "--approximation", "nystroem", "--repeats", "1"]
+    assert main(["compare", "iris", *options]) == 0
+    assert "explained_variance(" in capsys.readouterr().out

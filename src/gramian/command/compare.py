@@ -43,7 +43,7 @@ def run(args: Namespace, screen: Screen) -> None:
     kernel = estimators.bare_kernel(args, gramian.Nystroem)
     chosen = [estimators.approximation_by_name(name) for name in args.approximation]
     with reading.training(args, screen, args.target) as (table, preparation, rows):
-        y = table.target if args.target is None else table.column(table.find(args.target))
+        y = _target(args, table)
         _line(screen, "method", "size", "error", "seconds", "memory", "kernel values", "score")
         with screen.timed():
             comparison = _compare()(
@@ -65,6 +65,13 @@ def run(args: Namespace, screen: Screen) -> None:
     if comparison.winner is not comparison.best:
         screen.line("kernel", "the report has the code of the recommended kernel, too")
     outputs.show(screen, "report")
+
+
+def _target(args: Namespace, table: Table) -> Any:
+    """Return the requested column, or the target of the data set unless clusters are wanted."""
+    if args.target is not None:
+        return table.column(table.find(args.target))
+    return None if "n_clusters" in signatures.given(args, _compare()) else table.target
 
 
 def _reading(args: Namespace, table: Table, preparation: Preparation, has_target: bool) -> Reading:

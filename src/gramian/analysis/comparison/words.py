@@ -38,6 +38,8 @@ def recommendation(comparison: Comparison) -> str:
     said = [_use(comparison, choice), _memory(comparison, choice)]
     if advice.is_scored(comparison):
         said.append(_beside(comparison, choice))
+    elif choice.result.score is not None:
+        said.append(f"Its clusters explain {choice.result.score:.1%} of the variance.")
     return " ".join(part for part in said if part)
 
 
@@ -55,8 +57,7 @@ def _use(comparison: Comparison, choice: Choice) -> str:
             f"Use {described(chosen)}, the most accurate: its error of {error} is still above "
             f"{aim}, so try larger sizes or another gamma."
         )
-    if chosen.is_exact:
-        return "Use the exact kernel: it is the fastest, and it has no error."
+    error = "no" if chosen.is_exact else error
     return f"Use {described(chosen)}: {error} error, and the fastest below {aim}."
 
 

@@ -226,8 +226,8 @@ class _Drawing:
             return spots
         last = max(int(f.right - wide), int(f.left) + 6)
         level = self.y(reference.value)
-        for far in range(0, 96, 16):
-            for left in range(int(f.left) + 6, last + 1, 12):
+        for far in range(0, int(f.bottom - f.top), 12):
+            for left in range(int(f.left) + 6, last + 1, 10):
                 for base in (level - 6 - far, level + 15 + far):
                     box = Box(left, base - 11, left + wide, base + 3)
                     end = left + 12.0, box.bottom + 2 if base < level else box.top - 2

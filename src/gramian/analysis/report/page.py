@@ -222,13 +222,14 @@ def _scores(comparison: Comparison) -> str:
     if not comparison.baselines:
         beside = " The dashed line is the exact kernel." if comparison.exact else ""
     rule = (
-        "What to look for: the leftmost mark above the dashed line is as good as the best, as far "
-        "as the held-out rows can tell, and the fastest. The ring marks the recommendation."
+        "What to look for: the leftmost mark above the dashed line, which lies one standard error "
+        "below the best score. It is as good as the best, as far as the held-out rows can tell, "
+        "and the fastest. The ring marks the recommendation."
         if is_scored(comparison)
         else "What to look for: upper left is better. The ring marks the recommendation."
     )
     if comparison.data.rows != comparison.data.measured + held:
-        rule += " It is for all rows, so times are scaled up first."
+        rule += " It is for all rows, so times are scaled up to them first."
     return _section(
         "Score of the learner",
         f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{beside} An "

@@ -108,7 +108,7 @@ def score_over_time(comparison: Comparison) -> Chart:
         top = choice(comparison, comparison.baselines).top
         if top.score is not None and top.standard_error:
             least = 1 - top.score + top.standard_error
-            references.append(Reference(least, "best less one standard error", vertical=False))
+            references.append(Reference(least, "as good as the best ↑", vertical=False))
     return _score_chart(comparison, _time(comparison), lines, references, behind=False)
 
 

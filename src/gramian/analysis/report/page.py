@@ -212,12 +212,13 @@ def _errors(comparison: Comparison) -> str:
 def _scores(comparison: Comparison) -> str:
     learner = type(comparison.learner).__name__
     held = comparison.data.held_out
-    where = (
-        f"on {counted(held, 'row', ',')} that it was not fitted to"
-        if held
-        else "that its clusters explain, measured with the exact kernel"
-    )
     name = str(comparison.score_name)
+    name = f"{name[0].upper()}{name[1:]}"
+    what = (
+        f"{name} of {learner} on {counted(held, 'row', ',')} that it was not fitted to"
+        if held
+        else f"{name} that the clusters of {learner} explain, measured with the exact kernel"
+    )
     beside = " Dashed lines are the exact kernel and models without a kernel."
     if not comparison.baselines:
         beside = " The dashed line is the exact kernel." if comparison.exact else ""
@@ -232,9 +233,8 @@ def _scores(comparison: Comparison) -> str:
         rule += " It is for all rows, so times are scaled up to them first."
     return _section(
         "Score of the learner",
-        f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{beside} An "
-        "approximation can have a visible error and still predict as well as the exact kernel. "
-        "The axis is stretched towards 1.",
+        f"{what}; higher is better.{beside} An approximation can have a visible error and still do "
+        "as well as the exact kernel. The axis is stretched towards 1.",
         '<div class="pair">',
         figure(
             views.score_over_size(comparison),

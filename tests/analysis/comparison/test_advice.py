@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,13 +24,21 @@ from gramian.analysis.report.page import page
 from gramian.rows import ArrayRows
 
 X, Y = load_iris(return_X_y=True)
-BASE = compare(X, Y, approximations="nystroem uniform", sizes=[5], repeats=1, random_state=0)
-UNSCORED = compare(X, approximations="nystroem uniform", sizes=[5], repeats=1, random_state=0)
+
+
+@cache
+def scored_base():
+    return compare(X, Y, approximations="nystroem uniform", sizes=[5], repeats=1, random_state=0)
+
+
+@cache
+def plain_base():
+    return compare(X, approximations="nystroem uniform", sizes=[5], repeats=1, random_state=0)
 
 
 def kernel(score=None, seconds=1.0, *, error=0.01, nbytes=10, size=5, spread=0.02, exact=False):
     """A result as compare would have measured it."""
-    base = BASE if score is not None else UNSCORED
+    base = scored_base() if score is not None else plain_base()
     result = replace(
         base.exact if exact else base.approximations[0],
         error=error, seconds=seconds, seconds_all=seconds, nbytes_all=nbytes,
@@ -43,11 +52,12 @@ def kernel(score=None, seconds=1.0, *, error=0.01, nbytes=10, size=5, spread=0.0
 
 
 def other(name, score, seconds=1.0, spread=0.02):
-    model = next(b.model for b in BASE.baselines if b.name == name)
+    model = next(b.model for b in scored_base().baselines if b.name == name)
     return Baseline(name, seconds, seconds, score, spread, model)
 
 
-def advised(results, baselines=(), budget=10**9, base=BASE, **settings):
+def advised(results, baselines=(), budget=10**9, base=None, **settings):
+    base = base or scored_base()
     settings = {**base.settings, "memory budget": budget, **settings}
     return replace(base, results=list(results), baselines=list(baselines), settings=settings)
 
@@ -100,16 +110,16 @@ def test_without_a_target_the_fastest_below_the_error_asked_for():
         kernel(None, 1.0, error=0.06, size=7),
         kernel(None, 9.0, error=0.0, exact=True),
     ]
-    found = advised(results, base=UNSCORED)
+    found = advised(results, base=plain_base())
     assert found.best is results[1]
     assert "4.0% error, and the fastest below 5%" in found.recommendation
-    assert advised(results, base=UNSCORED, **{"max error": 0.1}).best is results[2]
-    assert advised(results, base=UNSCORED, **{"max error": 0.01}).best is results[0]
-    inexact = advised(results[:3], base=UNSCORED, **{"max error": 1e-4})
+    assert advised(results, base=plain_base(), **{"max error": 0.1}).best is results[2]
+    assert advised(results, base=plain_base(), **{"max error": 0.01}).best is results[0]
+    inexact = advised(results[:3], base=plain_base(), **{"max error": 1e-4})
     assert inexact.best is results[0]
     assert "still above 0.01%" in inexact.recommendation
     fast = [*results[:3], replace(results[3], seconds_all=0.1)]
-    assert advised(fast, base=UNSCORED).best is fast[3]
+    assert advised(fast, base=plain_base()).best is fast[3]
 
 
 def test_a_model_without_a_kernel_can_win():
@@ -130,10 +140,15 @@ def test_a_model_without_a_kernel_can_win():
     assert hopeless.recommendation.startswith("Nothing here predicts the target")
 
 
+@pytest.mark.slow
 def test_the_baselines_are_those_of_scikit_learn():
-    assert [b.name for b in BASE.baselines] == ["Gradient boosting", "Linear model", "Dummy"]
-    assert BASE.baselines[2].score == pytest.approx(1 / 3, abs=0.02)
-    kinds = [type(b.model).__name__ for b in BASE.baselines]
+    assert [b.name for b in scored_base().baselines] == [
+        "Gradient boosting",
+        "Linear model",
+        "Dummy",
+    ]
+    assert scored_base().baselines[2].score == pytest.approx(1 / 3, abs=0.02)
+    kinds = [type(b.model).__name__ for b in scored_base().baselines]
     assert kinds == ["HistGradientBoostingClassifier", "RidgeClassifierCV", "DummyClassifier"]
     assert compare(X, Y, sizes=[5], repeats=1, baselines=False).baselines == []
 
@@ -146,8 +161,8 @@ times = st.sampled_from([0.1, 1.0, 2.0, 30.0])
 
 @st.composite
 def comparisons(draw):
-    base = draw(st.sampled_from([BASE, UNSCORED]))
-    has_target = base is BASE
+    base = draw(st.sampled_from([scored_base(), plain_base()]))
+    has_target = base is scored_base()
     kernels = [
         kernel(
             draw(scores) if has_target else None,
@@ -219,6 +234,7 @@ def test_the_search_goes_on_while_the_best_lies_at_the_edge():
     assert search(1.0, lambda gamma: 0.5)[0] == 0  # no reason to move
 
 
+@pytest.mark.slow
 def test_gamma_is_chosen_and_in_the_code():
     points, classes = make_moons(200, noise=0.1, random_state=0)
     options = {"sizes": [40], "approximations": "nystroem k-means", "repeats": 1,
@@ -278,6 +294,7 @@ def test_the_code_gives_the_score_of_the_report():
         names["model"].fit(rows, target)  # the last line of the code says so
 
 
+@pytest.mark.slow
 def test_the_code_of_clusters_gives_their_share_of_variance():
     for most in (100, 4000):
         found = compare(X, n_clusters=3, sizes=[20], approximations=["bka", "nystroem uniform"],
@@ -286,9 +303,10 @@ def test_the_code_of_clusters_gives_their_share_of_variance():
             assert agrees(found, result, printed(found, result, X=X)[0])
 
 
+@pytest.mark.slow
 def test_code_without_scores_and_of_files(tmp_path):
-    for result in UNSCORED.results:
-        printed(UNSCORED, result, X=X)
+    for result in plain_base().results:
+        printed(plain_base(), result, X=X)
     path = tmp_path / 'ro"ws.npy'
     np.save(path, X)
     from_file = compare(path, sizes=[5], approximations="nystroem uniform", repeats=1)
@@ -299,6 +317,7 @@ def test_code_without_scores_and_of_files(tmp_path):
     assert agrees(scored_file, scored_file.winner, printed(scored_file, y=Y)[0])
 
 
+@pytest.mark.slow
 def test_code_of_ones_own_learner_and_matrix():
     options = {"sizes": [20], "approximations": "nystroem uniform", "repeats": 1,
                "random_state": 0, "baselines": False}  # fmt: skip

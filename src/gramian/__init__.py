@@ -3,8 +3,8 @@
 Names are imported when they are first used, so that what needs few of them starts quickly.
 """
 
+import importlib
 import typing
-from importlib import import_module
 
 if typing.TYPE_CHECKING:
     from gramian.analysis.accuracy import ErrorEstimate, relative_error
@@ -42,7 +42,7 @@ _PACKAGES = ("kernels", "samplers", "approximations", "learners")
 
 
 def _package(name: str) -> typing.Any:
-    return import_module(f"{__name__}.{name}")
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 def __getattr__(name: str) -> typing.Any:

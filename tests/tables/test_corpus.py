@@ -258,6 +258,28 @@ def test_text_cells_are_gaps_when_asked(tmp_path):
     assert planned.table.n_rows == 40
 
 
+def test_text_cells_of_a_target_are_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(REFUSED["text-cells"][0])
+    planned = plan(open_table(tmp_path / "t.csv"), target="c")
+    assert "'many' in line 22" in planned.notes[0]
+    assert planned.row_notes == ["left out 2 rows without 'c'"]
+
+
+def test_a_gap_in_a_row_that_is_left_out_is_none(tmp_path):
+    (tmp_path / "t.csv").write_bytes(lines("a,y", "1,2", ",", "3,4", ",", "5,6"))
+    planned = plan(open_table(tmp_path / "t.csv"), target="y", scale="none")
+    assert planned.preparation.fit_transform(planned.table).tolist() == [[1], [3], [5]]
+
+
+def test_quotes_far_down(tmp_path):
+    """Of which the first part of the file shows none, be it known by its byte-order mark."""
+    text = ["x,c", *["1.5,u"] * 190_000, '2.5,"two\nlines"', "3.5,v"]
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbf" + lines(*text))
+    table = open_table(tmp_path / "t.csv")
+    assert table.n_rows == 190_002 and set(table.facts["c"].entries) == {"u", "v", "two\nlines"}
+    assert table.lines([190_001]) == [190_004]
+
+
 FRAME = pa.table(
     {
         "x": [1.5, 2.5, None, 4.5],
@@ -319,7 +341,9 @@ def test_unknown_entries(tmp_path):
     for name, cells in (("old.csv", ["u", "v"] * 5), ("new.csv", ["u", "w", "w"])):
         (tmp_path / name).write_bytes(column("c", cells))
     prepare = Preparation(["x"], ["c"]).fit(tmp_path / "old.csv")
-    assert prepare.transform(tmp_path / "new.csv")[:, 1:].tolist() == [[1, 0], [0, 0], [0, 0]]
+    prepare.set_params(scale="none").fit(tmp_path / "old.csv")
+    found = prepare.transform(tmp_path / "new.csv").tolist()
+    assert found == [[0.5, 1, 0], [1.5, 0, 0], [4.5, 0, 0]]
     new = open_table(tmp_path / "new.csv")
     assert prepare.unknown_entries(prepare.raw(new)) == {"c": 2}
     with pytest.raises(ValueError, match="'c' has 2 rows with a value that is none of the 2"):

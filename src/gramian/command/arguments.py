@@ -210,7 +210,7 @@ _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "devic
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
     """Apply the options to the library's settings."""
-    from gramian.backend import optional
+    from gramian.backend import optional, progress
     from gramian.backend.config import config_context
 
     wanted = sys.stderr.isatty() and not args.quiet
@@ -218,5 +218,5 @@ def settings(args: argparse.Namespace) -> Iterator[None]:
     for option, name in _SETTINGS.items():
         if getattr(args, option, None) is not None:
             chosen[name] = getattr(args, option)
-    with config_context(**chosen):
+    with config_context(**chosen), progress.whole():  # one bar for the whole command
         yield

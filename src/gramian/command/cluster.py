@@ -8,7 +8,7 @@ import numpy as np
 
 from gramian.approximations import Nystroem
 from gramian.backend import array_ops
-from gramian.command import arguments, estimators, reading, signatures
+from gramian.command import arguments, estimators, forecast, reading, signatures
 from gramian.command.results import Outputs, columns_of, writer
 from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
@@ -36,6 +36,7 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "labels.csv")
     with reading.training(args, screen, args.target) as (table, preparation, rows):
         _use_few_features(args, model, rows)
+        forecast.show(screen, model, rows)
         with screen.timed():
             model.fit(rows)
         estimators.show(screen, model, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gramian.command import arguments, estimators, reading
+from gramian.command import arguments, estimators, forecast, reading
 from gramian.command.results import Outputs, features_writer
 from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
@@ -23,6 +23,7 @@ def run(args: Namespace, screen: Screen) -> None:
     model = estimators.approximation(args, "nystroem")
     outputs = Outputs(args, "features.npy")
     with reading.training(args, screen) as (table, preparation, rows):
+        forecast.show(screen, model, rows)
         with screen.timed():
             model.fit(rows)
         estimators.show(screen, model, rows)

@@ -7,7 +7,7 @@ from argparse import Namespace
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.command import arguments, estimators, reading, signatures
+from gramian.command import arguments, estimators, forecast, reading, signatures
 from gramian.command.results import Outputs, outcome_writer
 from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
@@ -29,6 +29,7 @@ def run(args: Namespace, screen: Screen) -> None:
     model = estimators.estimator(args, KernelPCA)
     outputs = Outputs(args, "components.csv")
     with reading.training(args, screen) as (table, preparation, rows):
+        forecast.show(screen, model, rows)
         with screen.timed():
             model.fit(rows)
         estimators.show(screen, model, rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.wording import counted
-from gramian.command import arguments, estimators, reading, signatures
+from gramian.command import arguments, estimators, forecast, reading, signatures
 from gramian.command.errors import UsageError
 from gramian.command.results import Outputs, columns_of, writer
 from gramian.command.row_labels import row_labels
@@ -77,6 +77,7 @@ def run(args: Namespace, screen: Screen) -> None:
         screen.line("target", _about(y, classes, args.target or "from the data set"))
         rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
+        forecast.show(screen, model, fitted_to)
         with screen.timed():
             model.fit(fitted_to, y[train])
         estimators.show(screen, model, fitted_to)

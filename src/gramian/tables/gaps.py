@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramian.backend.wording import counted
+from gramian.rows.files.formats import gaps_in
 from gramian.tables.base import Table
 
 MOST_COLUMNS = 5
@@ -13,6 +14,8 @@ MOST_COLUMNS = 5
 def check_complete(table: Table, names: Sequence[str]) -> None:
     """Raise an error if these columns have gaps, which says where and what to do."""
     some = [name for name in names if table.facts[name].missing or table.facts[name].n_odd]
+    if table.numbers is not None:  # the rows with gaps may have been left out
+        some = [name for name in some if gaps_in(table.column(name)).any()]
     if not some:
         return
     said = "; ".join(_places(table, name) for name in some[:MOST_COLUMNS])

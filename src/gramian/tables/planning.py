@@ -110,12 +110,12 @@ def plan(
             row_notes.append(f"left out {gone} with missing values")
     if kept.n_rows == 0:
         raise ValueError(f"{table.said} has no row without missing values.")
-    if impute or drop_missing:
-        notes += [
-            f"{role.name!r} has {odd_cells(table, role.name)}; treated as missing"
-            for role in used
-            if table.facts[role.name].n_odd
-        ]
+    filled = [role.name for role in used] if impute or drop_missing else []
+    notes += [
+        f"{name!r} has {odd_cells(table, name)}, treated as missing"
+        for name in [*filled, *([] if goal is None else [goal])]
+        if table.facts[name].n_odd
+    ]
     identifiers = [role.name for role in found if role.why == "is an identifier"]
     return Plan(preparation, kept, notes, row_notes, identifiers)
 

@@ -29,7 +29,6 @@ class Statistics:
         self._numbers = n_numbers
         self._codes = entries
         step = max(self.n // SAMPLE, 1)
-        self._raw = raw
         self._sampled = range(0, self.n, step)
         first = raw.take(range(min(self.n, 1000)))[:, :n_numbers].astype(np.float64)
         # Near the mean, against cancellation.
@@ -38,6 +37,7 @@ class Statistics:
         self._present, self._sums, self._squares, self._counts = raw.sum(
             self._part, row_bytes=24 * raw.shape[1], label="scaling"
         )
+        self._raw = raw  # not before: what is above may be sent to other processes
 
     def _part(self, x: Array) -> tuple[Array, ...]:
         numbers = x[:, : self._numbers].astype(np.float64)

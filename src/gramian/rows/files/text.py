@@ -45,7 +45,10 @@ class CsvFile(ArrowFile):
 
     def _look(self) -> None:
         self._quoted = False
-        encoding = self._encoding or dialects.encoding_of(self._scanned())
+        chunks = self._scanned()
+        encoding = self._encoding or dialects.encoding_of(chunks)
+        for _ in chunks:  # to the end: any quotes count
+            pass
         with self._text(encoding) as lines:
             sample = dialects.first_lines(lines)
         if not sample:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramian.analysis.comparison import words
 from gramian.analysis.comparison.advice import is_scored
 from gramian.analysis.comparison.measurements import Baseline
 from gramian.analysis.report import pictures, views
-from gramian.analysis.report.shell import document, figure, style
+from gramian.analysis.report.answers import answers, code, preparation
+from gramian.analysis.report.shell import document, figure, section, style
 from gramian.analysis.report.table import table
-from gramian.analysis.report.text import escape, format_bytes, percent, seconds, significant
+from gramian.analysis.report.text import escape, format_bytes, percent, significant
 from gramian.backend.wording import counted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def fragment(comparison: Comparison) -> str:
 
 
 def _sections(comparison: Comparison) -> list[str]:
-    parts = [_answers(comparison), _code(comparison), _preparation(comparison)]
+    parts = [answers(comparison), code(comparison), preparation(comparison)]
     if comparison.score_name is not None:
         parts.append(_scores(comparison))
     parts.append(_errors(comparison))
@@ -90,93 +90,7 @@ def _facts(comparison: Comparison) -> str:
     return escape(f"{comparison.kernel_source} on {rows}; measured on {measured}{held}.")
 
 
-def _answers(comparison: Comparison) -> str:
-    fits, sentence = comparison.affordable
-    cards = [
-        (
-            "Can you afford the exact kernel?",
-            f"{'Yes' if fits else 'No'}: {format_bytes(comparison.matrix_bytes)}",
-            sentence,
-        ),
-        (_which(comparison), comparison.best.name, _cost(comparison)),
-        ("How good is it?", *_quality(comparison)),
-    ]
-    if comparison.baselines:
-        cards.insert(0, ("Is a kernel worth it?", *words.worth(comparison)))
-    return f'<div class="answers of{len(cards)}">' + "".join(
-        f'<div class="answer"><h2>{escape(question)}</h2><strong>{escape(answer)}</strong>'
-        f"<p>{escape(more)}</p></div>"
-        for question, answer, more in cards
-    ) + "</div>"  # fmt: skip
-
-
-def _which(comparison: Comparison) -> str:
-    if isinstance(comparison.winner, Baseline):
-        return "Which kernel, if you want one?"
-    return "Which approximation?"
-
-
-def _cost(comparison: Comparison) -> str:
-    best = comparison.best
-    rows = counted(comparison.data.rows, "row", ",")
-    took = f"All {rows} take about {seconds(best.seconds_all)} and {format_bytes(best.nbytes_all)}"
-    if best.is_exact:
-        return f"The kernel itself, without an approximation. {took}."
-    share = percent(best.nbytes_all / comparison.matrix_bytes)
-    return f"With {counted(best.size, 'feature', ',')}. {took}: {share} of the exact matrix."
-
-
-def _quality(comparison: Comparison) -> tuple[str, str]:
-    best, exact, name = comparison.best, comparison.exact, comparison.score_name
-    matrix = f"Its kernel matrix is off by {views.interval(best)}."
-    if best.is_exact:
-        matrix = "Its kernel matrix is exact."
-    if name is None:
-        return ("No error" if best.is_exact else f"{percent(best.error)} error"), matrix
-    other = ""
-    if exact is not None and exact.score is not None and not best.is_exact:
-        other = f" The exact kernel reaches {exact.score:.3f}."
-    return f"{name[0].upper()}{name[1:]} {words.score(best)}", f"{matrix}{other}"
-
-
-def _code(comparison: Comparison) -> str:
-    shown = _box(comparison.code, "code")
-    if isinstance(comparison.winner, Baseline):
-        shown += (
-            f"<details><summary>The same with the recommended kernel, "
-            f"{escape(words.described(comparison.best))}</summary>"
-            f"{_box(comparison.code_of(comparison.best), 'kernel-code')}</details>"
-        )
-    return f'<p class="recommendation">{escape(comparison.recommendation)}</p>{shown}'
-
-
-def _box(code: str, name: str) -> str:
-    return (
-        '<div class="code"><pre tabindex="0" role="region" aria-label="Python code to paste">'
-        f'<code id="{name}">{escape(code)}</code></pre>'
-        f'<button class="copy" type="button" data-copies="{name}" hidden>Copy</button></div>'
-    )
-
-
-def _preparation(comparison: Comparison) -> str:
-    """Name what was done to the columns of a file."""
-    reading = comparison.reading
-    if reading is None:
-        return ""
-    steps = "".join(f"<li>{escape(step)}</li>" for step in reading.steps)
-    intro = "What the code does to the columns before a kernel sees them:"
-    return _section(
-        "How the table was prepared",
-        intro if steps else "The columns were used as they are.",
-        f'<ul class="steps">{steps}</ul>' if steps else "",
-    )
-
-
 # Charts.
-
-
-def _section(title: str, intro: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2><p>{escape(intro)}</p>{''.join(parts)}</section>"
 
 
 def _errors(comparison: Comparison) -> str:
@@ -187,7 +101,7 @@ def _errors(comparison: Comparison) -> str:
         if isinstance(comparison.winner, Baseline) or comparison.best.is_exact
         else " The ring marks "
     )
-    return _section(
+    return section(
         "Error against memory and time",
         "How far the similarities between rows are from those of the exact kernel: at 0% they are "
         "the same, at 100% nothing is left of them. Filled marks are on the frontier (the grey "
@@ -231,7 +145,7 @@ def _scores(comparison: Comparison) -> str:
     )
     if comparison.data.rows != comparison.data.measured + held:
         rule += " It is for all rows, so times are scaled up to them first."
-    return _section(
+    return section(
         "Score of the learner",
         f"{what}; higher is better.{beside} An approximation can have a visible error and still do "
         "as well as the exact kernel. The axis is stretched towards 1.",
@@ -266,7 +180,7 @@ def _matrix(comparison: Comparison) -> str:
         f'<div class="key" aria-hidden="true"><span>{"-1" if signed else "0"}</span><i></i>'
         "<span>1</span><span>kernel value of a pair of rows</span></div>"
     )
-    return _section(
+    return section(
         "Why: the kernel matrix",
         f"The similarities of {found.rows:,} rows with each other, which every approximation has "
         "to describe with fewer numbers.",
@@ -301,7 +215,7 @@ def _gammas(comparison: Comparison) -> str:
     views_ = comparison.structure.gammas
     own = next(view for view in views_ if view.factor == 1)
     cards = "".join(_gamma(comparison, view) for view in views_)
-    return _section(
+    return section(
         "Effect of gamma",
         f"gamma sets how near two rows must be to count as similar. Here it is "
         f"{significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
@@ -344,7 +258,7 @@ def _measurements(comparison: Comparison) -> str:
         )
     notes = {(r.name, r.note): None for r in comparison.results if r.note}
     listed = "".join(f"<li>{escape(name)}: {escape(note)}</li>" for name, note in notes)
-    return _section(
+    return section(
         "All measurements",
         f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}"
         f"{', with the prediction of the held-out rows' if data.held_out else ''}.",
@@ -360,7 +274,7 @@ def _left_out(comparison: Comparison) -> str:
         f"<li>{escape(f.name)}{escape(_sizes(f.sizes))}: {escape(f.reason)}</li>"
         for f in comparison.failures
     )
-    return _section("Not measured", "What failed on this data, and why.", f"<ul>{items}</ul>")
+    return section("Not measured", "What failed on this data, and why.", f"<ul>{items}</ul>")
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

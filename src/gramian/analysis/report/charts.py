@@ -36,6 +36,7 @@ class Shape(NamedTuple):
 
 WIDE = Shape("wide", 520, 400)
 NARROW = Shape("narrow", 340, 360, right=8.0)
+FEW, CROWDED = 6, 36.0  # a narrow chart is higher by so much for each name beyond the first few
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,9 @@ class Chart:
 
     def svg(self) -> str:
         """Return the chart in both sizes; the page shows the one that fits."""
-        return "".join(_Drawing(self, shape).svg() for shape in (WIDE, NARROW))
+        more = CROWDED * max(len(self.lines) - FEW, 0)
+        narrow = NARROW._replace(height=NARROW.height + more)
+        return "".join(_Drawing(self, shape).svg() for shape in (WIDE, narrow))
 
 
 class _Drawing:
@@ -296,6 +299,8 @@ class _Drawing:
         ]
         for reference in self.chart.references:
             spot = place_note(self._reference_places(reference), ground)
+            if ground.clash(spot.box) > 0:  # no room at all: the caption says what the line is
+                continue
             ground.take(spot)
             text = _text(spot.x, spot.y, reference.label, "note", spot.anchor)
             parts.append(f'<g class="level">{_lead(spot)}{text}</g>')

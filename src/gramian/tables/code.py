@@ -71,8 +71,21 @@ def _call(name: str, arguments: Sequence[Any]) -> str:
     line = f"{name}({', '.join(parts)})"
     if len(line) <= WIDTH:
         return line
-    inside = "".join(f"    {part},\n" for part in parts)
+    inside = "".join(f"    {_wrapped(part)},\n" for part in parts)
     return f"{name}(\n{inside})"
+
+
+def _wrapped(part: str) -> str:
+    """Break a long list after its entries; a comma and a space within a name stay together."""
+    if len(part) + 5 <= WIDTH or not part.endswith("]"):
+        return part
+    start, _, inside = part.partition("[")
+    lines = [""]
+    for entry in map(_source, json.loads(f"[{inside}")):
+        if len(lines[-1]) + len(entry) + 10 > WIDTH:
+            lines.append("")
+        lines[-1] += f"{' ' if lines[-1] else ''}{entry},"
+    return f"{start}[\n" + "".join(f"        {line}\n" for line in lines) + "    ]"
 
 
 def _source(value: Any) -> str:

@@ -117,6 +117,11 @@ class ProjectedKernel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        if self.projection.shape != (self.points.shape[0], self.width):
+            raise ValueError(
+                f"{self.points.shape[0]} points need a projection of as many rows; got the shape "
+                f"{tuple(self.projection.shape)}"
+            )
         self._make_tiles()
 
     @property

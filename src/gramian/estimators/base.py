@@ -16,6 +16,7 @@ from gramian.backend.array_ops import DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.estimators.scales import warn_if_one_column_dominates
 from gramian.kernels import Kernel, as_kernel
 from gramian.kernels.base import overflows
 from gramian.rows import ArrayRows, Rows
@@ -107,6 +108,9 @@ class KernelEstimator(KernelParameter, ABC):
             self._on_objects = rows.are_objects
             if formats.is_path(X) and isinstance(rows, ArrayRows):  # read from it
                 config.hold(_bytes_of(rows))
+            if not rows.are_objects and not kernel.is_matrix:
+                names = list(X.columns) if hasattr(X, "columns") else rows.names
+                warn_if_one_column_dominates(rows, names)
         rows = self._placed(rows, reset)
         if not rows.are_objects or hasattr(X, "columns"):
             validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)

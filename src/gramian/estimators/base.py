@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
-from gramian.backend.array_ops import DType
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.estimators.parameters import RandomState, RowsLike

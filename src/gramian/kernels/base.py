@@ -264,7 +264,8 @@ class ProfileKernel(Kernel):
         return None if pairing is None else traced_form(pairing, self._scale(), self._profile)
 
     def against(self, points: Array) -> Tile:
-        pair = type(self).pairing(points, self._scale(), self.tolerance)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pair = type(self).pairing(points, self._scale(), self.tolerance)
 
         def tile(x: Array, out: Array | None = None) -> Array:
             # Estimators check what they return, and name the kernel.

@@ -40,8 +40,9 @@ class Rule(NamedTuple):
         """Return the grid, by default from the largest of the eigenvalues (r,) down to rounding."""
         if self.grid is not None:
             return self.grid
-        least = max(LEAST, 10 * array_ops.eps(dtype))
-        return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
+        grid = np.geomspace(1.0, LEAST, STEPS)
+        grid = grid[grid >= 10 * array_ops.eps(dtype)]
+        return max(float(values.max()), np.finfo(float).tiny) * grid
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the alpha with the smallest error for each target, shape (n_targets,).

@@ -219,10 +219,15 @@ def features_writer(
             return
         features = factors.parts[0]
         dtype = np.dtype(features.dtype)
-        out = np.lib.format.open_memmap(file.name, "w+", dtype, features.shape)
+        header = np.lib.format.header_data_from_array_1_0(np.empty((0, 0), dtype))
+        np.lib.format.write_array_header_2_0(file, {**header, "shape": features.shape})
+        file.flush()
+        start = file.tell()
         # Detect a full disk now: later it would kill the process.
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, os.stat(file.name).st_size)
+            size = features.shape[0] * features.shape[1] * dtype.itemsize
+            os.posix_fallocate(file.fileno(), 0, start + size)
+        out = np.memmap(file, dtype, "r+", start, features.shape)
 
         def put(z: np.ndarray, place: np.ndarray) -> np.ndarray:
             place[...] = z

@@ -85,6 +85,7 @@ class Approximation(
     # The names under which ``compare`` tries the approximation, and the parameters of each.
     compared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
+    has_features = True  # whether K̃ is known by features alone, as learners on features need
     unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
 
     @abstractmethod
@@ -184,12 +185,9 @@ class Approximation(
         plan: Plan | None = None,
     ) -> Approximation:
         """``fit`` on rows that are checked already, as a ``plan`` says that is affordable."""
-        kernel = clone(as_kernel(self.kernel))
-        rows = kernel.check_rows(rows)
+        rows = self._bare_kernel().check_rows(rows)
         plan = self.checked_plan(rows) if plan is None else plan
-        with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
-            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
-        self.kernel_ = kernel
+        self.kernel_ = kernel = self._fit_kernel(rows, rng, y, weights, plan)
         self._single = array_ops.itemsize(rows.dtype) == 4
         self._device = rows.device if isinstance(rows, DeviceRows) else None
         self._on_objects = rows.are_objects
@@ -200,6 +198,15 @@ class Approximation(
         self.evaluations_ = gram.evaluations
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self
+
+    def _fit_kernel(
+        self, rows: Rows, rng: np.random.Generator, y: Any, weights: Array | None, plan: Plan
+    ) -> Kernel:
+        """The kernel with its parameters worked out on these rows."""
+        kernel = clone(as_kernel(self.kernel))
+        with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
+            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        return kernel
 
     @one_blas_thread()
     def transform(self, X: Any) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import scipy.linalg
 
@@ -293,3 +294,39 @@ def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
         out[start : start + len(block)] = block @ M[start : start + len(block)]
         start += len(block)
     return out
+
+
+def lower_factor(A: Array) -> Array:
+    """Return the Cholesky factor L of A = L Lᵀ, which may overwrite A."""
+    if array_ops.is_foreign(A):
+        return _foreign_factor(A)
+    try:
+        # LAPACK works on columns: of a symmetric matrix the transpose is the same.
+        return scipy.linalg.cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError as error:
+        raise NotPositiveDefiniteError(str(error)) from error
+
+
+def _foreign_factor(A: Array) -> Array:
+    xp = array_ops.namespace(A)
+    try:
+        L = xp.linalg.cholesky(A)
+    except Exception as error:  # each library has its own
+        raise NotPositiveDefiniteError(str(error)) from error
+    if not array_ops.all_finite(L):
+        raise NotPositiveDefiniteError("the matrix has no Cholesky factor")
+    return L
+
+
+def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Return L⁻¹ B for a lower triangle L, or L⁻ᵀ B; B has shape (n, k)."""
+    if not array_ops.is_foreign(L):
+        kind = "T" if transposed else "N"
+        return scipy.linalg.solve_triangular(L, B, trans=kind, lower=True, check_finite=False)
+    xp = array_ops.namespace(L)
+    if array_api_compat.is_torch_array(L):
+        import torch
+
+        left = L.mT if transposed else L
+        return torch.linalg.solve_triangular(left, B, upper=transposed)
+    return xp.linalg.solve(xp.matrix_transpose(L) if transposed else L, B)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.approximations import Approximation, Exact
+from gramian.approximations import Approximation, Exact, Local
 from gramian.approximations.base import Plan
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
@@ -20,6 +20,7 @@ from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, affordable, generator
 from gramian.kernels import Kernel, as_kernel
 from gramian.learners.strategy import Problem, Strategy
+from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -120,6 +121,11 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     ) -> Gram | Plan:
         """What the fit works with: the exact matrix, or an approximation as it is planned."""
         given = self.kernel
+        if stands_for is not None and isinstance(given, Exact | Local):
+            raise ValueError(
+                f"{type(self).__name__} works on features here, which {type(given).__name__} does "
+                f"not have: use kernel={given.kernel!r}."
+            )
         if isinstance(given, Approximation):
             if self._wants_exact() and not self.solves_factors:
                 raise ValueError(
@@ -128,11 +134,6 @@ class KernelLearner(KernelEstimator, BaseEstimator):
                 )
             return given.plan(rows)
         kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
-        if stands_for is not None and isinstance(given, Exact):
-            raise ValueError(
-                f"{type(self).__name__} works on features here, which an exact kernel does not "
-                f"have: use kernel={given.kernel!r}, or an approximation of it."
-            )
         if stands_for is None:
             gram = Gram(kernel, rows)
             exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
@@ -230,7 +231,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
     ) -> tuple[Rows, Factors, Array | None]:
         name, given = type(self).__name__, self.kernel
-        if isinstance(given, Exact):
+        if isinstance(given, Exact | Local):
             raise ValueError(
                 f"partial_fit of {name} needs features: give an approximation, such as "
                 f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
@@ -243,10 +244,22 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         plan = given.plan(rows) if fitted else given.checked_plan(rows)
         return rows, self._factors(plan, rng, weights, y), weights
 
-    def _new_rows(self, X: Any, learned: Array) -> NewRows:
+    def _function(self, learned: Any) -> Any:
+        """What was learned in the form that new rows are multiplied with.
+
+        That is the same, except where coefficients of training rows meet blocks of them.
+        """
+        if isinstance(self.approximation_, Local) and not isinstance(learned, BlockFunction):
+            return self.approximation_.expressed(learned)
+        return learned
+
+    def _new_rows(self, X: Any, learned: Any) -> NewRows:
         """Check new rows and multiply their kernel values, or features, with what was learned."""
         check_is_fitted(self, "kernel_")
         rows = self._read(X, reset=False)
+        if isinstance(self.approximation_, Local):
+            values = self.approximation_.values(rows, self._function(learned))
+            return NewRows(rows, values, None, self.approximation_._feature_dtype(rows))
         if self.approximation_ is not None:
             factors = self.approximation_.factor_rows(rows)
             return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)

@@ -1,4 +1,4 @@
-"""Factors: an approximation of the kernel matrix, K̃ = Z S Zᵀ, never multiplied out."""
+"""Factors: an approximation of the kernel matrix, K̃ = Z S Zᵀ + D, never multiplied out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.linalg import psd_root
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
-from gramian.rows import Map, Parts, Rows, Walk
+from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.rows import ArrayRows, Map, Parts, Rows, Walk
 from gramian.rows.parts import slices
 
 __all__ = ["Factors"]
 
 
 class Factors:
-    """K̃ = Z S Zᵀ with the features Z of n rows and a small symmetric core S.
+    """K̃ = Z S Zᵀ + D with the features Z of n rows, a small symmetric core S and blocks D.
 
     The rows may be in parts. A row then has features in its own part's columns of Z only, and only
     these are kept: Z is never expanded to n times all columns, and ZᵀZ is block-diagonal.
@@ -34,6 +35,9 @@ class Factors:
         S. By default the identity.
     order : array of int, optional
         The number, in the data, of each row of the parts. By default they are in order.
+    local : BlockDiagonal, optional
+        D, what Z S Zᵀ leaves out of the kernel matrix inside blocks of rows. By default 0.
+        ``rmatmul``, ``features_matmul``, ``coordinates``, ``map`` and ``sum`` are about Z alone.
 
     Attributes
     ----------
@@ -61,17 +65,24 @@ class Factors:
     """
 
     def __init__(
-        self, Z: Rows | Sequence[Rows] | Parts, core: BlockCore | None = None, order: Any = None
+        self,
+        Z: Rows | Sequence[Rows] | Parts,
+        core: BlockCore | None = None,
+        order: Any = None,
+        local: BlockDiagonal | None = None,
     ) -> None:
         if not isinstance(Z, Parts):
             order = None if order is None else np.asarray(order)
             Z = Parts([Z] if isinstance(Z, Rows) else list(Z), order)
         self.parts = Z
         self.core = core
+        self.local = local
 
     def __repr__(self) -> str:
         count = len(self.parts.columns)
         parts = f"{count} parts, " if count > 1 else ""
+        if self.local is not None:
+            parts += f"{counted(len(self.local), 'exact block')}, "
         return f"Factors(n={self.shape[0]}, rank={self.rank}, {parts}{self.nbytes / 1e6:.3g} MB)"
 
     @property
@@ -92,14 +103,15 @@ class Factors:
 
     @property
     def rank(self) -> int:
-        """The number of columns of Z: the rank of K̃ at most."""
+        """The number of columns of Z: the rank of Z S Zᵀ at most."""
         return self.parts.shape[1]
 
     @property
     def nbytes(self) -> int:
-        """The memory that Z, S and the order of the rows take when they are kept."""
+        """The memory that Z, S, D and the order of the rows take when they are kept."""
         core = 0 if self.core is None else self.core.nbytes
-        return self.parts.nbytes() + self.parts.order_nbytes() + core
+        local = 0 if self.local is None else self.local.nbytes
+        return self.parts.nbytes() + self.parts.order_nbytes() + core + local
 
     def persist(
         self, room: int | None = None, *, partly: bool = False, half: bool = False
@@ -109,14 +121,22 @@ class Factors:
         ``room`` is what it may take, by default half of the memory budget. With ``partly``, Z of as
         many rows as fit is kept, and that of the others computed whenever it is walked. With
         ``half``, it is kept in half precision. On a cluster the room is that of its workers, and Z
-        is kept for all rows or none.
+        is kept for all rows or none. D is kept if there is room for it after Z.
         """
         count = keepable(self, room, partly=partly, half=half)
-        return self if count == 0 else Factors(self.parts.persist(count, half=half), self.core)
+        parts = self.parts if count == 0 else self.parts.persist(count, half=half)
+        local = self.local
+        if local is not None:
+            room = config.memory_budget() // 2 if room is None else room
+            local = local.persist(room - self.parts.kept_bytes(count, half=half))
+        if parts is self.parts and local is self.local:
+            return self
+        return Factors(parts, self.core, local=local)
 
     def take(self, numbers: np.ndarray) -> Factors:
         """Return the factors of the rows with these numbers, kept in memory."""
-        return Factors(self.parts.take(numbers), self.core)
+        local = None if self.local is None else self.local.take(numbers)
+        return Factors(self.parts.take(numbers), self.core, local=local)
 
     def coordinates(self, numbers: np.ndarray) -> Array:
         """Return some rows of Z in all columns, in float64: few, since most of it is 0."""
@@ -203,18 +223,25 @@ class Factors:
 
     def matmul(self, V: Array) -> Array:
         """Return K̃ @ V, in float64."""
-        return self.features_matmul(self.core_matmul(self.rmatmul(V)))
+        product = self.features_matmul(self.core_matmul(self.rmatmul(V)))
+        return product if self.local is None else product + self.local.matmul(V)
 
     def columns(self, numbers: Any) -> Array:
         """Return some columns of K̃, in float64."""
-        return self._columns_with(self.coordinates(np.asarray(numbers)))
+        numbers = np.asarray(numbers)
+        columns = self._columns_with(self.coordinates(numbers))
+        return columns if self.local is None else columns + self.local.columns(numbers)
 
     def _columns_with(self, coordinates: Array) -> Array:
-        """K̃ with other rows, given by their features in all columns, of shape (k, rank)."""
+        """Z S Zᵀ with other rows, given by their features in all columns, of shape (k, rank)."""
         return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(coordinates)))
 
     def diagonal(self) -> Array:
         """Return the diagonal of K̃, in float64."""
+        if self.local is not None:  # exact
+            rows = ArrayRows(self.local.groups.points)
+            diagonal = self.local.groups.restore(self.local.kernel.diagonal(rows))
+            return array_ops.astype(diagonal, self.xp.float64)
 
         def prepare(columns: slice) -> Callable[..., Array]:
             norms = norms_in(self, columns)
@@ -227,6 +254,13 @@ class Factors:
     def dense(self, other: Factors | None = None) -> Array:
         """Return K̃ itself, or with ``other`` rows of the same approximation; for few rows."""
         other = self if other is None else other
+        if self.local is None or other.local is None:
+            return self._features_dense(other)
+        own = None if other is self else other.local
+        return self._features_dense(other) + self.local.dense(own)
+
+    def _features_dense(self, other: Factors) -> Array:
+        """Z S Zᵀ of these rows with other ones."""
         right = other.parts.arrays()
         left = None if right is None else self.parts.arrays()
         if left is None or right is None:

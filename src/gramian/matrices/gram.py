@@ -170,6 +170,16 @@ class Gram:
         size = 8 * self.shape[0] * self.shape[1]
         return size <= min(KEPT_BYTES, config.memory_budget() // 4)
 
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that ``persist`` takes."""
+        return self.nbytes if self.fits() else 0
+
+    @property
+    def product_bytes(self) -> int:
+        """The memory that ``matmul`` takes, besides blocks of rows and of kernel values."""
+        return 0
+
     def persist(self) -> Gram:
         """This matrix, stored where it is small enough; products with it are then cheap."""
         if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):

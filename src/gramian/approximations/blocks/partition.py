@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations.base import ApproximationWarning
+from gramian.approximations.blocks.balanced import SPLIT_ROWS, balanced_centres
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
@@ -17,6 +19,8 @@ from gramian.rows import Rows
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
+PARTITIONS = ("kmeans", "balanced", "spectral", "random")
+LARGEST = 2.0  # of the mean size: larger blocks of a balanced partition are split again
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 
 
@@ -28,7 +32,7 @@ class Partition(NamedTuple):
 
 
 def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) -> Partition:
-    """Assign rows to blocks by "kmeans", "spectral", "random", or by the label of each row."""
+    """Assign rows to blocks by one of ``PARTITIONS``, or by the label of each row."""
     rows = gram.rows
     if gram.kernel.is_matrix or rows.are_objects:
         got = "objects" if rows.are_objects else "a precomputed matrix"
@@ -40,6 +44,8 @@ def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) ->
     if isinstance(how, str) and how == "kmeans":
         centres = _kmeans_centres(rows, count, rng)
         labels = nearest(rows, centres)
+    elif isinstance(how, str) and how == "balanced":
+        labels, centres = _balanced(rows, count, rng)
     elif isinstance(how, str) and how == "spectral":
         numbers = np.sort(rng.choice(n, size=min(n, SPECTRAL_ROWS), replace=False))
         sampled = _spectral_labels(gram, numbers, count, rng)
@@ -60,6 +66,18 @@ def nearest(rows: Rows, centres: Array) -> Array:
 
     ``centres`` has shape (blocks, d).
     """
+    closest, xp = nearest_in(centres, rows), rows.xp
+    labels = rows.map(
+        lambda x, out: closest(x),
+        dtype=xp.int32,
+        row_bytes=_row_bytes(rows, centres),
+        label="blocks",
+    )
+    return rows.place.column(labels)
+
+
+def nearest_in(centres: Array, rows: Rows) -> Callable[[Array], Array]:
+    """Return a function that gives the nearest centre of each row of a block, as int32."""
     xp, dtype = rows.xp, rows.dtype
     # Rows and centres are shifted to reduce cancellation. Sparse rows would become dense, so for
     # them the products are corrected instead.
@@ -71,7 +89,7 @@ def nearest(rows: Rows, centres: Array) -> Array:
     sparse_halves = array_ops.astype(halves + moved @ middle, dtype)
     shift = array_ops.astype(middle, dtype)
 
-    def closest(x: Array, out: Array) -> Array:
+    def closest(x: Array) -> Array:
         if array_ops.issparse(x):
             products = array_ops.matmul(x, right) - sparse_halves
         else:
@@ -79,8 +97,7 @@ def nearest(rows: Rows, centres: Array) -> Array:
             products -= dense_halves
         return array_ops.astype(xp.argmax(products, axis=1), xp.int32)
 
-    labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
-    return rows.place.column(labels)
+    return closest
 
 
 def _row_bytes(rows: Rows, centres: Array) -> int:
@@ -105,6 +122,34 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     return array_ops.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
 
 
+def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return labels and centres of blocks none of which is much larger than the mean."""
+    centres = balanced_centres(_sample(rows, count, rng), count, rng)
+    while True:
+        labels = nearest(rows, array_ops.like(centres, rows.example(), rows.xp.float64))
+        sizes = array_ops.counts(array_ops.settled(labels), len(centres))
+        large = np.flatnonzero(sizes > LARGEST * rows.shape[0] / count)
+        if not len(large) or len(centres) > 2 * count:
+            break
+        host = array_ops.to_numpy(labels)
+        for block in large:
+            members = np.flatnonzero(host == block)
+            some = np.sort(rng.choice(members, min(len(members), SPLIT_ROWS), replace=False))
+            halves = balanced_centres(_host(rows.take(some)), 2, rng)
+            centres[block] = halves[0]
+            centres = np.concatenate((centres, halves[1:]))
+    return labels, array_ops.like(centres, rows.example(), rows.xp.float64)
+
+
+def _sample(rows: Rows, count: int, rng: np.random.Generator) -> np.ndarray:
+    n, size = rows.shape[0], _clustered_rows(rows, count)
+    return _host(rows.take(np.sort(rng.choice(n, size=size, replace=False))))
+
+
+def _host(x: Array) -> np.ndarray:
+    return np.asarray(array_ops.to_numpy(array_ops.dense(x)))
+
+
 def _clustered_rows(rows: Rows, count: int) -> int:
     """Return how many rows k-means uses: at most a quarter of the memory budget."""
     room = config.memory_budget() // 4 // rows.row_bytes
@@ -115,7 +160,7 @@ def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
     """Return the memory that ``split`` takes, in addition to blocks of rows."""
     n, d = rows.shape
     result = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
-    if isinstance(how, str) and how == "kmeans":
+    if isinstance(how, str) and how in ("kmeans", "balanced"):
         return result + _clustered_rows(rows, count) * (rows.row_bytes + 24)
     if isinstance(how, str) and how == "spectral":
         return result + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
@@ -148,8 +193,8 @@ def _checked_labels(partition: Array, n: int) -> np.ndarray:
     labels = np.asarray(array_ops.to_numpy(partition))
     if labels.ndim == 0:
         raise ValueError(
-            "partition must be 'kmeans', 'spectral', 'random', or the block of each row; got "
-            f"{partition!r}."
+            f"partition must be one of {', '.join(map(repr, PARTITIONS))}, or the block of each "
+            f"row; got {partition!r}."
         )
     if labels.shape != (n,):
         raise ValueError(

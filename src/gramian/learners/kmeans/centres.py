@@ -28,7 +28,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _place(self, dual: Array, norms: Array, centres: Array | None) -> None:
         """Keep the centres, by their features and by kernel values."""
-        self._learned, self._norms = dual, norms
+        self._learned, self._norms = self._function(dual), norms
         self._n_features_out = int(norms.shape[0])
         for name in ("centres_", "centre_coefficients_"):  # of an earlier fit
             self.__dict__.pop(name, None)

@@ -34,7 +34,8 @@ class ExactLloyd(Strategy[Clustering]):
         columns = problem.k * _at_once(problem)
         tile = min(n, tile_columns(gram.rows.example()))
         step = {
-            "kernel matrix": gram.nbytes if gram.fits() else 0,
+            "kernel matrix": gram.kept_bytes,
+        "blocks of the matrix": gram.product_bytes,
             "labels": 8 * 8 * n,
             "centres as weights of rows": 5 * 8 * n * columns,
             "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),

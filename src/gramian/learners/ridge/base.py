@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.approximations import Approximation, Nystroem
+from gramian.approximations import Approximation, Local, Nystroem
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
@@ -24,6 +24,7 @@ from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
+from gramian.learners.ridge.local import LocalDirect, LocalPath
 from gramian.learners.ridge.systems import Rule, Solution, System, rounds_too_much
 from gramian.matrices.factors import Factors
 
@@ -32,6 +33,8 @@ class RidgeLearner(KernelLearner):
     """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
 
     strategies = (
+        LocalPath(),
+        LocalDirect(),
         ExactPath(),
         ExactDirect(),
         ExactIterative(),
@@ -205,8 +208,10 @@ class RidgeLearner(KernelLearner):
         """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
         for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        name = "dual_coef_" if self.approximation_ is None else "coef_"
-        setattr(self, name, solution.coefficients)
+        name = "dual_coef_" if system.is_exact else "coef_"
+        self._learned = self._function(solution.coefficients)
+        learned = self._learned
+        setattr(self, name, self._coefficients(learned))
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
@@ -223,6 +228,12 @@ class RidgeLearner(KernelLearner):
                 stacklevel=4,
             )
 
+    def _coefficients(self, learned: Any) -> Array:
+        """Those of the training rows, in their order, or those of features."""
+        if isinstance(self.approximation_, Local):
+            return self.approximation_.coefficients(learned)
+        return learned
+
     def _keep_one(self) -> None:
         """State one alpha, and one error of each, where there is a single target or one for all."""
         self.alpha_ = float(self.alpha_[0])
@@ -232,5 +243,5 @@ class RidgeLearner(KernelLearner):
     def _values(self, X: Any) -> Array:
         """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
-        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        new = self._new_rows(X, self._learned)
         return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

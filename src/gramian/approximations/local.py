@@ -1,0 +1,281 @@
+"""Exact inside blocks of rows, low rank between them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from gramian.approximations.base import Approximation, Plan, are_vectors
+from gramian.approximations.blocks.partition import (
+    PARTITIONS,
+    nearest,
+    nearest_in,
+    split,
+    split_bytes,
+)
+from gramian.approximations.parameters import KernelLike, RandomState
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.checks import choice, positive_integer
+from gramian.backend.memory import Amounts
+from gramian.backend.wording import counted
+from gramian.kernels import Kernel
+from gramian.matrices.block_diagonal import BlockDiagonal, Grouped
+from gramian.matrices.block_function import BlockFunction
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, FeatureRows, Rows
+
+__all__ = ["Local"]
+
+ROWS_PER_BLOCK = 1000  # of "auto": larger blocks gain little and cost more
+SHARE = 16  # a block in work takes at most this part of the memory budget
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPlan(Plan):
+    """Also the number of blocks, and the plan of what is between them."""
+
+    count: int = field(kw_only=True)
+    between: Plan | None = field(kw_only=True)
+
+
+class Local(Approximation):
+    """K̃ = Z Zᵀ + D: exact inside blocks of rows, low rank between them.
+
+    Approximations by features keep what is smooth and blur what is local. This one adds what they
+    leave out, K - Z Zᵀ, for pairs of rows that are close to each other, in the same block. Its
+    error is 0 inside blocks and that of the features between them, so it is never larger than
+    theirs. Around a bare kernel there is nothing between blocks.
+
+    A fitted model keeps the training rows. Fits take time in proportion to the number of rows times
+    the square of the rows of a block.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, callable or Approximation, default="rbf"
+        What is between blocks: nothing for a kernel, or an approximation that leaves out something
+        positive semi-definite, such as :class:`Nystroem`.
+    n_blocks : int or "auto", default="auto"
+        The number of blocks. "auto" makes blocks of about 1,000 rows, or smaller ones if a block in
+        work would take more than a sixteenth of the memory budget.
+    partition : {"balanced", "kmeans", "spectral", "random"} or array, default="balanced"
+        How rows are divided: into compact blocks of similar size; by k-means; by spectral
+        clustering; at random. An array has the block of each row.
+    random_state : int, Generator or None, default=None
+
+    Attributes
+    ----------
+    approximation_ : Approximation or None
+        The fitted approximation between blocks.
+    labels_ : array of shape (n,)
+        The block of each training row.
+    centres_ : array of shape (n_blocks, n_columns)
+        The centres of the blocks; a new row belongs to the nearest.
+    block_sizes_ : array of shape (n_blocks,)
+        The number of training rows of each block.
+    n_components_ : int
+        The number of features that ``transform`` gives: those of the approximation, and one for
+        each training row.
+    kernel_ : Kernel
+        The kernel in use, with its parameters fitted.
+
+    See Also
+    --------
+    BKA : Low rank inside blocks, nothing between them.
+    MEKA : Low rank inside blocks and between them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from gramian import RBF, Local, Nystroem, relative_error
+    >>> X = load_digits().data / 16
+    >>> between = Nystroem(RBF(1.0), 100, random_state=0)
+    >>> exact_inside = Local(between, n_blocks=10, random_state=0).fit(X)
+    >>> float(relative_error(exact_inside, X)) < 0.5 * float(relative_error(between.fit(X), X))
+    True
+    """
+
+    compared: ClassVar = {}
+    has_features = False
+
+    def __init__(
+        self,
+        kernel: KernelLike | Approximation = "rbf",
+        n_blocks: int | Literal["auto"] = "auto",
+        *,
+        partition: str | Array = "balanced",
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_blocks = n_blocks
+        self.partition = partition
+        self.random_state = random_state
+
+    @property
+    def below(self) -> bool:  # type: ignore[override]
+        """Whether K - K̃ is positive semi-definite: its diagonal is 0, so only if K̃ is K."""
+        return False
+
+    def serves(self, kernel: Kernel, rows: Rows) -> bool:
+        return kernel.stationary and are_vectors(kernel, rows)
+
+    # The fit.
+
+    def fit_rows(
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        y: Any = None,
+        weights: Array | None = None,
+        plan: Plan | None = None,
+    ) -> Local:
+        """Like ``fit``, for rows that are already checked."""
+        self._trained_on: Callable[[], Rows | None] | None = None
+        super().fit_rows(rows.place.here(rows), rng, y, weights, plan)
+        self._trained_on = weakref.ref(rows)
+        return self
+
+    def _fit_kernel(
+        self, rows: Rows, rng: np.random.Generator, y: Any, weights: Array | None, plan: Plan
+    ) -> Kernel:
+        assert isinstance(plan, LocalPlan)
+        self.approximation_: Approximation | None = None
+        if plan.between is None:
+            return super()._fit_kernel(rows, rng, y, weights, plan)
+        fitted = plan.between.approximation
+        if not hasattr(fitted, "n_components_"):
+            fitted = clone(fitted).fit_rows(rows, rng, y, weights, plan.between)
+        self.approximation_ = fitted
+        return fitted.kernel_
+
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: LocalPlan) -> int:
+        if isinstance(self.partition, str):
+            choice(self, "partition", self.partition, PARTITIONS)
+        labels, centres = split(gram, self.partition, plan.count, rng)
+        self.labels_, self.centres_ = np.asarray(array_ops.to_numpy(labels)), centres
+        self._groups = Grouped.of(gram.rows, self.labels_, int(centres.shape[0]))
+        self.block_sizes_ = self._groups.sizes
+        return self._width() + gram.shape[0]
+
+    def _width(self) -> int:
+        return 0 if self.approximation_ is None else self.approximation_.n_components_
+
+    # What a fit takes.
+
+    def _between(self) -> Approximation | None:
+        if not isinstance(self.kernel, Approximation):
+            return None
+        if not self.kernel.below or not self.kernel.has_features:
+            raise ValueError(
+                "Local needs a kernel, or an approximation that leaves out something positive "
+                f"semi-definite, such as Nystroem; got {type(self.kernel).__name__}."
+            )
+        return self.kernel
+
+    def _count(self, rows: Rows) -> int:
+        n = rows.shape[0]
+        if not isinstance(self.partition, str):
+            return len(np.unique(np.asarray(array_ops.to_numpy(self.partition))))
+        if self.n_blocks == "auto":
+            item = array_ops.itemsize(rows.dtype)
+            room = config.memory_budget() // SHARE // (3 * item * config.n_threads())
+            return max(ceil(n / min(ROWS_PER_BLOCK, max(int(room**0.5 / 2), 1))), 1)
+        count = positive_integer(self, "n_blocks", self.n_blocks)
+        if count > n:
+            raise ValueError(
+                f"n_blocks={count} exceeds the {counted(n, 'row')}: use fewer blocks than rows."
+            )
+        return count
+
+    def _plan(self, rows: Rows) -> LocalPlan:
+        between, count, n = self._between(), self._count(rows), rows.shape[0]
+        inner = None if between is None else between.plan(rows)
+        kept: Amounts = {} if inner is None else dict(inner.kept)
+        before = [] if inner is None else list(inner.steps)
+        kept["training rows"] = n * (rows.row_bytes + 16)
+        steps = [
+            *before,
+            {**kept, "choice of blocks": split_bytes(rows, self.partition, count)},
+        ]
+        # Blocks differ in size: from none to twice the mean.
+        edges = np.cumsum(np.arange(count + 1)) / max(count * (count + 1) // 2, 1)
+        groups = Grouped.planned(rows, np.diff((edges * n).astype(int)))
+        Z = self._nothing(rows) if inner is None else inner.factors.parts
+        width = 0 if inner is None else inner.factors.rank
+        local = BlockDiagonal(self._bare_kernel(), groups, None, width)
+        return LocalPlan(
+            self, rows, Factors(Z, local=local), kept, steps, count=count, between=inner
+        )
+
+    def _sizes(self, rows: Rows) -> Factors:
+        return self.factor_rows(rows) if self._is_training(rows) else self._plan(rows).factors
+
+    def _nothing(self, rows: Rows) -> Rows:
+        """Features of width 0."""
+        return FeatureRows(rows, _no_features, 0, rows.dtype)
+
+    # What K̃ is for rows.
+
+    def _is_training(self, rows: Rows) -> bool:
+        return self._trained_on is not None and self._trained_on() is rows
+
+    def factor_rows(self, rows: Rows) -> Factors:
+        """Like ``factor``, for rows that are already checked."""
+        training = self._is_training(rows)
+        rows = rows.place.here(rows)
+        groups = self._groups
+        if not training:
+            labels = array_ops.to_numpy(nearest(rows, self.centres_))
+            groups = Grouped.of(rows, np.asarray(labels), len(self._groups))
+        between = self.approximation_
+        Z = self._nothing(rows) if between is None else between.factor_rows(rows).parts
+        return Factors(Z, local=self._diagonal_of(groups))
+
+    def _diagonal_of(self, groups: Grouped) -> BlockDiagonal:
+        between = self.approximation_
+        features = None if between is None else between._features
+        return BlockDiagonal(self.kernel_, groups, features, self._width())
+
+    def expressed(self, dual: Array) -> BlockFunction:
+        """The function Σ_i dual_i k̃(x_i, ·) of the training rows, ready for new rows.
+
+        ``dual`` has shape (n, k).
+        """
+        return BlockFunction.of(self._diagonal_of(self._groups), dual)
+
+    def coefficients(self, function: BlockFunction) -> Array:
+        """The coefficients of the training rows, in their order, of shape (n, k)."""
+        return self._groups.restore(function.dual)
+
+    def values(self, rows: Rows, function: BlockFunction) -> Array:
+        """The values of a function for each row, of shape (n, k), in float64."""
+        label_of = nearest_in(self.centres_, rows)
+        local = self._diagonal_of(self._groups)
+
+        def at(x: Array, out: Array) -> Array:
+            return function.at(local, x, np.asarray(array_ops.to_numpy(label_of(x))))
+
+        serial = self.kernel_.serial
+        k, double = function.dual.shape[1], rows.xp.float64
+        return rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
+
+    def _features(self, x: Array, out: Array | None = None) -> Array:
+        """Features of the approximation, and in the space of the training rows' blocks.
+
+        Inner products are K̃ among training rows, and between these and other rows.
+        """
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_trained_on": None}
+
+
+def _no_features(x: Array, out: Array | None = None) -> Array:
+    return array_ops.empty((x.shape[0], 0), x, x.dtype)

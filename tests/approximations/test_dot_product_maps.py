@@ -402,9 +402,9 @@ class TestRows:
         ("params", "message"),
         [
             ({"kernel": RBF(0.1)}, r"got RBF\(gamma=0.1\)\. Use RandomFourier or Nystroem\."),
-            ({"kernel": RBF() + Linear()}, "needs a kernel of inner products with non-negative"),
-            ({"kernel": Cosine()}, "needs a kernel of inner products with non-negative"),
-            ({"kernel": lambda x, y: x @ y.T}, "needs a kernel of inner products"),
+            ({"kernel": RBF() + Linear()}, "needs a dot-product kernel with non-negative"),
+            ({"kernel": Cosine()}, "needs a dot-product kernel with non-negative"),
+            ({"kernel": lambda x, y: x @ y.T}, "needs a dot-product kernel"),
             ({"kernel": Sigmoid()}, r"got Sigmoid\(\)\. Use an exact learner: kernel=Exact"),
             (
                 {"kernel": Polynomial(3, 1.0, -1.0)},
@@ -436,7 +436,7 @@ def test_errors_of_one_map(few, model, message):
 
 
 def test_a_matrix_has_no_inner_products(few):
-    with pytest.raises(ValueError, match=r"inner products.*got Precomputed\(\)"):
+    with pytest.raises(ValueError, match=r"dot-product kernel.*got Precomputed\(\)"):
         TensorSketch("precomputed").fit(Linear()(few))
 
 

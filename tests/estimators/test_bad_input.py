@@ -211,7 +211,7 @@ def test_precomputed_matrices():
         model.predict(K[:5, :20])
     with pytest.raises(TypeError, match="cannot be called on two sets of rows"):
         as_kernel("precomputed")(K, K)
-    with pytest.raises(ValueError, match="rows to go back to"):
+    with pytest.raises(ValueError, match="rows that are vectors"):
         KernelPCA(kernel="precomputed", fit_inverse_transform=True).fit(K)
 
 

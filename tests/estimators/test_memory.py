@@ -178,7 +178,7 @@ class TestRefusals:
         model = OnlineKernelKMeans(1e-6, kernel=Nystroem(RBF(1.0), 100, random_state=0))
         with (
             config_context(memory_budget="17MB"),
-            pytest.raises(MemoryBudgetError, match=r"clusters and more.*larger threshold"),
+            pytest.raises(MemoryBudgetError, match=r"or more clusters.*larger threshold"),
         ):
             model.fit(X)
 

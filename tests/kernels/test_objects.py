@@ -201,7 +201,7 @@ def test_first_centres_may_be_objects():
         words = [WORDS[i] for i in (3, 8, 20)]
         by_object = KernelKMeans(3, kernel=kernel, init=words, random_state=0).fit(WORDS)
         assert (by_number.labels_ == by_object.labels_).all()
-    with pytest.raises(ValueError, match=r"2 objects, or the numbers of 2 rows; got.*\(3,\)"):
+    with pytest.raises(ValueError, match=r"2 objects, or 2 row numbers; got.*\(3,\)"):
         KernelKMeans(2, kernel=SPECTRUM, init=words).fit(WORDS)
     with pytest.raises(ValueError, match="from 0 to 59; got 0 to 60"):
         KernelKMeans(2, kernel=SPECTRUM, init=[0, 60]).fit(WORDS)
@@ -505,7 +505,7 @@ class TestErrors:
             KernelRidge(kernel=SPECTRUM).fit(WORDS, Y, sample_weight=np.ones(3))
 
     def test_no_way_back_to_objects(self):
-        with pytest.raises(ValueError, match="rows to go back to; got objects"):
+        with pytest.raises(ValueError, match="rows that are vectors; got objects"):
             KernelPCA(kernel=SPECTRUM, fit_inverse_transform=True).fit(WORDS)
 
     def test_a_function_that_fails_is_not_hidden(self):

@@ -65,7 +65,7 @@ class TestRidge:
         X, y = digits
         model = KernelRidge(1e-9, kernel=Laplacian(0.5), solver="iterative", max_iter=2)
         poor = gramian.config_context(memory_budget="2MB")  # for the preconditioner
-        with poor, pytest.warns(ConvergenceWarning, match=r"2 iterations.*Raise max_iter"):
+        with poor, pytest.warns(ConvergenceWarning, match=r"2 iterations.*Increase max_iter"):
             model.fit(X, y)
 
     def test_indefinite_kernel(self, rng):
@@ -173,7 +173,7 @@ class TestKMeans:
 
     def test_fewer_distinct_rows_than_clusters(self):
         X = np.repeat([[0.0], [1.0], [5.0]], 10, axis=0)
-        with pytest.warns(ConvergenceWarning, match="Only 3 distinct clusters.*n_clusters=5"):
+        with pytest.warns(ConvergenceWarning, match="Found only 3 distinct clusters.*n_clusters=5"):
             model = KernelKMeans(5, kernel=RBF(1.0), random_state=0).fit(X)
         assert model.inertia_ == pytest.approx(0.0, abs=1e-9)
         assert np.isin(model.predict(X), np.unique(model.labels_)).all()

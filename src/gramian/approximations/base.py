@@ -1,10 +1,10 @@
-"""Approximation: a kernel that one can afford."""
+"""Base class of approximations K̃ = Z S Zᵀ."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -15,11 +15,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, KernelWarning, as_kernel
 from gramian.matrices.factors import Factors, features
 from gramian.matrices.gram import Gram
@@ -30,14 +31,14 @@ __all__ = ["Approximation", "ApproximationWarning"]
 
 
 class ApproximationWarning(UserWarning):
-    """An approximation that is not what was asked for."""
+    """The fitted approximation differs from the requested one."""
 
 
 @contextmanager
 def warnings_as_notes(notes: list[str]) -> Iterator[None]:
-    """Collect what approximations warn of as notes, and pass over what their kernels do.
+    """Collect warnings of approximations as notes, and ignore those of their kernels.
 
-    Other warnings are given when the block ends.
+    All other warnings are issued when the block ends.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -51,104 +52,106 @@ def warnings_as_notes(notes: list[str]) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An approximation as far as it is known from the shape of the rows.
+    """The sizes and memory of an approximation, from the shape of the rows.
 
-    It is made once for a fit, which follows it.
+    It is made once per fit, and the fit follows it.
     """
 
     approximation: Approximation
-    rows: Rows  # those that it was made for
-    factors: Factors  # their sizes alone: features cannot be computed
-    kept: Amounts = field(default_factory=dict)  # what a fit leaves in memory
-    steps: Sequence[Amounts] = ()  # what a fit takes at each step, what it keeps included
+    rows: Rows  # the rows that it was made for
+    factors: Factors  # only their sizes: features cannot be computed
+    kept: Amounts = field(default_factory=dict)  # memory that remains in use after the fit
+    steps: Sequence[Amounts] = ()  # memory of each step of the fit, including what it keeps
 
 
 class Approximation(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator, BaseEstimator
 ):
-    """Base of the approximations K̃ = Z S Zᵀ of a kernel matrix.
+    """Base class of approximations K̃ = Z S Zᵀ of a kernel matrix.
 
-    An approximation may stand wherever a learner takes a kernel. It is also a transformer:
-    ``transform`` gives features whose inner products are K̃.
+    Learners accept an approximation wherever they accept a kernel. It is also a transformer:
+    ``transform`` returns features whose inner products are K̃.
 
     A subclass has the parameters ``kernel`` and ``random_state`` and implements ``_fit``, which
-    learns the map from the rows and returns the number of features, and ``_features``; or, where
-    there is more to K̃ than features, ``factor_rows``. After the fit, ``evaluations_`` is the number
-    of kernel values that it took.
+    learns the map from the rows and returns the number of features, and ``_features``; or, if K̃ has
+    a core S, ``factor_rows``. After the fit, ``evaluations_`` is the number of kernel values it
+    computed.
     """
 
     kernel: Any
-    random_state: Any
+    random_state: RandomState
     kernel_: Kernel
     n_components_: int
     evaluations_: int
-    # The names under which ``compare`` tries the approximation, and the parameters of each.
+    # Names under which ``compare`` tries the approximation, with the parameters of each.
     compared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
-    has_features = True  # whether K̃ is known by features alone, as learners on features need
-    unbiased = False  # whether K̃ is K on average, so that its own distances need no correction
+    has_features = True  # whether features alone determine K̃
+    unbiased = False  # whether the expectation of K̃ is K, so that distances need no correction
 
     @abstractmethod
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
-        """Learn the features from the exact matrix as an oracle; returns their number.
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Any) -> int:
+        """Learn the features, using the exact matrix as an oracle; returns their number.
 
-        ``plan`` is what ``_plan`` gave for these rows.
+        ``plan`` is the result of ``_plan`` for these rows.
         """
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
-        """The features of a block of rows, of shape (rows, n_components_)."""
+        """Return the features of a block of rows, shape (rows, n_components_)."""
         raise NotImplementedError(f"{type(self).__name__} must implement _features or factor_rows.")
 
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
-        """Whether the approximation suits a kernel and rows like these: ``compare`` asks."""
+        """Whether ``compare`` should try the approximation for this kernel and these rows."""
         return True
 
     def adapted(self, kernel: Kernel) -> Approximation:
-        """The approximation with the parameters that suit this kernel best, for ``compare``."""
+        """Return the approximation with the best parameters for this kernel, for ``compare``."""
         return self
 
     @property
     def exact_kernel_(self) -> Kernel:
-        """The kernel that K̃ approximates: ``kernel_``, unless a subclass keeps something else."""
+        """The kernel that K̃ approximates: ``kernel_``, unless a subclass defines another."""
         return self.kernel_
 
     def _work_bytes(self) -> int:
-        """What ``_features`` works on for each row, beside the block and its result."""
+        """Return the memory of ``_features`` per row, in addition to the block and its result."""
         return 0
 
     def _row_evaluations(self) -> int:
-        """The kernel values that the features of one row take."""
+        """Return the number of kernel values that the features of one row need."""
         return 0
 
     def _product(self, rows: Rows) -> tuple[Rows, Array] | None:
-        """Kernel values C with some points and a matrix P, where features are their product C P.
+        """Return kernel values C (n, m) with m points and P (m, r), if features are C P; else None.
 
-        P Pᵀ must be the pseudo-inverse of the points' own kernel values, as in Nyström's method.
+        P Pᵀ must be the pseudo-inverse of the points' kernel matrix, as in Nyström's method.
         """
         return None
 
-    # What a fit gives and takes, known from the shape of the rows and the parameters alone.
+    # The sizes and memory of a fit, from the shape of the rows and the parameters.
 
     def plan(self, rows: Rows) -> Plan:
-        """What this approximation is, or will be when it is fitted, on rows of this shape."""
+        """Return the plan of this approximation, fitted or not, on rows of this shape."""
         if hasattr(self, "n_components_"):
             return Plan(self, rows, self._sizes(rows))
         return self._plan(rows)
 
     def checked_plan(self, rows: Rows) -> Plan:
-        """The plan of a fit, refused where it takes more than the memory budget."""
+        """Return the plan of a fit; raises an error if it exceeds the memory budget."""
         plan = self._plan(rows)
         self._check_memory(self._estimate(rows, plan=plan), rows, self._advice())
         return plan
 
     def _plan(self, rows: Rows) -> Plan:
-        """What a fit will give and take: n_components features, and no memory that counts."""
+        """Plan a fit; by default, with n_components features and negligible memory."""
         count = getattr(self, "n_components", None)
         width = int(count) if isinstance(count, Integral) else 1
         return Plan(self, rows, self._planned(rows, width))
 
-    def _planned(self, rows: Rows, width: int, work_bytes: int = 0, product: Any = None) -> Factors:
-        """Factors with so many features of each row, and so much work on it."""
+    def _planned(
+        self, rows: Rows, width: int, work_bytes: int = 0, product: tuple[Rows, Array] | None = None
+    ) -> Factors:
+        """Return factors with ``width`` features per row and ``work_bytes`` of memory for each."""
         return Factors(
             FeatureRows(
                 rows, self._features, width, rows.dtype, work_bytes=work_bytes, product=product
@@ -156,23 +159,23 @@ class Approximation(
         )
 
     def _sizes(self, rows: Rows) -> Factors:
-        """Factors of the fitted approximation, of which only the sizes are looked at."""
+        """Return factors of the fitted approximation, of which only the sizes are used."""
         return self.factor_rows(rows)
 
     def _ways(
         self, rows: Rows, *, plan: Plan | None = None, **known: Any
-    ) -> Mapping[Any, Sequence[Amounts]]:
-        if plan is None or plan.rows is not rows:  # planned rows may stand for those of the fit
+    ) -> Mapping[Hashable, Sequence[Amounts]]:
+        if plan is None or plan.rows is not rows:  # an estimate may replace rows by planned ones
             plan = self._plan(rows)
         return {"fit": plan.steps}
 
     def _advice(self) -> str:
-        """What to do where a fit takes too much memory."""
+        """Return what to do if a fit takes too much memory."""
         return "Use fewer n_components"
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Approximation:
-        """Learn the approximation from the rows X."""
+    def fit(self, X: RowsLike, y: Array | None = None) -> Approximation:
+        """Fit the approximation to the rows X."""
         rows = self._read(X, reset=True, min_rows=2)
         return self.fit_rows(rows, generator(self.random_state), y)
 
@@ -180,11 +183,11 @@ class Approximation(
         self,
         rows: Rows,
         rng: np.random.Generator,
-        y: Any = None,
+        y: Array | None = None,
         weights: Array | None = None,
         plan: Plan | None = None,
     ) -> Approximation:
-        """``fit`` on rows that are checked already, as a ``plan`` says that is affordable."""
+        """Like ``fit``, for rows that are already checked, with a plan that fits the budget."""
         rows = self._bare_kernel().check_rows(rows)
         plan = self.checked_plan(rows) if plan is None else plan
         self.kernel_ = kernel = self._fit_kernel(rows, rng, y, weights, plan)
@@ -200,38 +203,43 @@ class Approximation(
         return self
 
     def _fit_kernel(
-        self, rows: Rows, rng: np.random.Generator, y: Any, weights: Array | None, plan: Plan
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        y: Array | None,
+        weights: Array | None,
+        plan: Plan,
     ) -> Kernel:
-        """The kernel with its parameters worked out on these rows."""
+        """Return the kernel, fitted to these rows."""
         kernel = clone(as_kernel(self.kernel))
-        with one_blas_thread():  # else BLAS's own threads keep the cores busy for a while after
+        with one_blas_thread():  # BLAS threads would keep the cores busy for a while afterwards
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         return kernel
 
     @one_blas_thread()
-    def transform(self, X: Any) -> Array:
-        """The features of the rows X: their inner products are K̃."""
+    def transform(self, X: RowsLike) -> Array:
+        """Return the features of the rows X, whose inner products are K̃; shape (n, r)."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
         factors.parts.place.check_room(
             n * r * array_ops.itemsize(factors.dtype),
             f"{counted(r, 'feature')} of {counted(n, 'row')}",
-            "Use factor(X), which computes them when they are needed, or pass fewer rows",
+            "Use factor(X), which computes them when needed, or pass fewer rows",
         )
         into = rows.place.memory_to_hand_back((n, r), factors.dtype)
         return rows.place.hand_back(features(factors, into))
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
-        """Fit, then the features of the training rows."""
+    def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
+        """Fit to X, and return the features of its rows."""
         return self.fit(X, y).transform(X)
 
-    def factor(self, X: Any) -> Factors:
-        """K̃ of the rows X as factors, which learners and error estimates work on."""
+    def factor(self, X: RowsLike) -> Factors:
+        """Return K̃ of the rows X as factors, for learners and error estimates."""
         return self.factor_rows(self._new_rows(X))
 
     def factor_rows(self, rows: Rows) -> Factors:
-        """``factor`` of rows that are checked already."""
+        """Like ``factor``, for rows that are already checked."""
         return Factors(
             FeatureRows(
                 rows,
@@ -245,24 +253,24 @@ class Approximation(
             )
         )
 
-    def _feature_dtype(self, rows: Rows) -> Any:
-        """Features are of the dtype of the rows that they were learned from."""
+    def _feature_dtype(self, rows: Rows) -> DType:
+        """Return the dtype of the features: that of the training rows."""
         return rows.xp.float32 if self._single else rows.xp.float64
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        """K̃(X, Y), the approximate kernel matrix; K̃(X, X) where Y is not given."""
+    def __call__(self, X: RowsLike, Y: RowsLike | None = None) -> Array:
+        """Return the approximate kernel matrix K̃(X, Y); K̃(X, X) if Y is None."""
         rows = self._new_rows(X)
         left = self.factor_rows(rows)
         right = None if Y is None else self.factor(Y)
         return rows.place.hand_back(array_ops.astype(left.dense(right), left.dtype))
 
-    def diag(self, X: Any) -> Array:
-        """K̃(x, x) for each row of X."""
+    def diag(self, X: RowsLike) -> Array:
+        """Return K̃(x, x) for each row of X; shape (n,)."""
         rows = self._new_rows(X)
         factors = self.factor_rows(rows)
         return rows.place.hand_back(array_ops.astype(factors.diagonal(), factors.dtype))
 
-    def _new_rows(self, X: Any) -> Rows:
+    def _new_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self, "n_components_")
         return self._read(X, reset=False)
 
@@ -273,5 +281,5 @@ class Approximation(
 
 
 def are_vectors(kernel: Kernel, rows: Rows) -> bool:
-    """Whether the rows are points of a space, not objects or rows of the kernel matrix."""
+    """Whether the rows are vectors, not objects or rows of a precomputed matrix."""
     return not (rows.are_objects or kernel.is_matrix)

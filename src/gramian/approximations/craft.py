@@ -9,11 +9,11 @@ import scipy.fft
 
 from gramian.approximations.dot_product_series import DotProductMap, Features, Series
 from gramian.approximations.maclaurin import MaclaurinFeatures, maclaurin_bytes
-from gramian.approximations.parameters import RandomState
 from gramian.approximations.tensor_sketch import TensorSketchFeatures, sketch_bytes, sketch_work
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel
 
 __all__ = ["CRAFT"]

@@ -1,8 +1,8 @@
-"""What the maps for kernels of inner products share: the series k(x, y) = Σ a_p (xᵀy)^p.
+"""Base class of maps for dot-product kernels, with the series k(x, y) = Σ a_p (xᵀy)^p.
 
-Each degree is approximated by random features of its own. How many it gets follows from its share
-of the trace of K, so that a series without end needs no cut: a degree that is due less than one
-feature gets one with that probability, and weighs the more where it does.
+Each degree has its own random features, in proportion to its share of the trace of K. An infinite
+series need not be cut off: a degree whose share is less than one feature gets one with that
+probability, and a larger weight if it does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -25,13 +25,13 @@ from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 MOST_TERMS = 512
-LONGEST, ENDLESS = 64, 8  # a series with terms up to the first is expected to matter to the second
-TAIL = 1e-8  # the part of k(x, x) that terms left out may have, for the longest row
+LONGEST, ENDLESS = 64, 8  # a series that reaches degree LONGEST is planned as one of ENDLESS
+TAIL = 1e-8  # the fraction of k(x, x) that may be left out, for the longest row
 
 
 @dataclass(frozen=True)
 class Term:
-    """``weight * (xᵀy)^degree``, to be approximated by ``count`` features."""
+    """``weight * (xᵀy)^degree``, approximated by ``count`` features."""
 
     degree: int
     weight: float
@@ -42,11 +42,11 @@ class Term:
 class Series:
     """The coefficients a_p of a kernel, and the shares of their terms in the trace of K."""
 
-    coefficients: np.ndarray
-    shares: np.ndarray
+    coefficients: np.ndarray  # (terms,)
+    shares: np.ndarray  # (terms,)
 
     def beyond(self, degree: int) -> Series:
-        """The series without the terms up to this degree."""
+        """Return the series without the terms up to this degree."""
         later = np.arange(len(self.coefficients)) > degree
         return Series(self.coefficients * later, self.shares * later)
 
@@ -54,9 +54,9 @@ class Series:
         return bool(self.shares.any())
 
     def terms(self, n: int, rng: np.random.Generator) -> list[Term]:
-        """n features for the terms by their shares: an unbiased draw of the kernel.
+        """Divide n features among the terms by their shares, so that K̃ is unbiased.
 
-        Counts are the steps of one random ladder, so that each is within one of what is due.
+        The counts come from systematic sampling, so each is within one of its share.
         """
         total = np.cumsum(self.shares)
         due = n * (total / total[-1])  # ends with n itself, without rounding
@@ -68,21 +68,21 @@ class Series:
         ]
 
 
-def series(owner: Any, gram: Gram) -> Series:
-    """The series of a Gram matrix's kernel, as long as its rows need it."""
+def series(owner: object, gram: Gram) -> Series:
+    """Return the series of a Gram matrix's kernel, with as many terms as its rows need."""
     kernel, rows = gram.kernel, gram.rows
     if kernel.maclaurin(1) is None:
         raise _no_series(owner, kernel, "")
     norms = array_ops.to_numpy(rows.map(lambda x, out: array_ops.row_norms(x), label="norms"))
     norms = norms.astype(np.float64)
     longest = float(norms.max()) or 1.0
-    # The kernel depends on the inner product alone: any row of this length has the value.
+    # The kernel depends only on the inner product: any row of this length has the same value.
     row = np.zeros((1, rows.shape[1]))
     row[0, 0] = sqrt(longest)
     with np.errstate(over="ignore"):
         whole = float(kernel.diag(row)[0])
         coefficients, parts = _long_enough(owner, kernel, longest, whole)
-    if not norms.any():  # nothing to measure: as if all rows were that long
+    if not norms.any():  # all rows are 0: use shares for rows of length 1
         return Series(coefficients, parts)
     norms /= longest
     shares, power = np.empty(len(parts)), np.ones(len(norms))
@@ -93,16 +93,16 @@ def series(owner: Any, gram: Gram) -> Series:
 
 
 def _long_enough(
-    owner: Any, kernel: Kernel, u: float, value: float
+    owner: object, kernel: Kernel, u: float, value: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients a_p whose terms a_p u^p add up to the kernel's value, and these terms."""
+    """Return coefficients a_p whose terms a_p u^p add up to the value, and the terms; (terms,)."""
     count = 16
     while count <= MOST_TERMS:
         coefficients = np.asarray(kernel.maclaurin(count), dtype=np.float64)
         if (coefficients < 0).any():
             degree = int(np.argmax(coefficients < 0))
             raise _no_series(owner, kernel, f", whose coefficient of degree {degree} is negative")
-        with np.errstate(divide="ignore"):  # by logarithms: u^p alone may exceed all numbers
+        with np.errstate(divide="ignore"):  # by logarithms, since u^p may overflow
             terms = np.exp(np.log(coefficients) + np.arange(count) * np.log(u))
         if abs(1.0 - float(terms.sum()) / value) <= TAIL:
             return coefficients, terms
@@ -110,14 +110,14 @@ def _long_enough(
     raise ValueError(
         f"The first {MOST_TERMS} terms of the Maclaurin series of {kernel!r} do not add up to its "
         f"value for the longest row, {value:.3g} at a squared norm of {u:.3g}. Scale the rows "
-        "(StandardScaler, normalize), or take a smaller gamma."
+        "(StandardScaler, normalize), or use a smaller gamma."
     )
 
 
-def _no_series(owner: Any, kernel: Kernel, reason: str) -> ValueError:
+def _no_series(owner: object, kernel: Kernel, reason: str) -> ValueError:
     advice = "RandomFourier or Nystroem" if kernel.psd else "an exact learner: kernel=Exact(...)"
     return ValueError(
-        f"{type(owner).__name__} needs a kernel of inner products with non-negative Maclaurin "
+        f"{type(owner).__name__} needs a dot-product kernel with non-negative Maclaurin "
         f"coefficients; got {kernel!r}{reason}. Use {advice}."
     )
 
@@ -126,19 +126,19 @@ class Features(Protocol):
     """Random features of a block of rows."""
 
     width: int
-    work_bytes: int  # what ``fill`` works on for each row, beside the block and its result
+    work_bytes: int  # memory of ``fill`` per row, in addition to the block and its result
 
     def fill(self, x: Array, out: Array) -> None: ...
 
 
 class DotProductMap(Approximation):
-    """Base of the maps for kernels Σ a_p (xᵀy)^p: a constant is kept exactly, the rest is drawn.
+    """Base of maps for kernels Σ a_p (xᵀy)^p: the constant is exact, other terms are random.
 
-    A subclass implements ``_draw``, which gives n random features of a series.
+    A subclass implements ``_draw``, which returns n random features of a series.
     """
 
-    n_components: Any
-    keep_linear: Any = False
+    n_components: int
+    keep_linear: bool = False
     unbiased = True
 
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
@@ -147,9 +147,9 @@ class DotProductMap(Approximation):
 
     @abstractmethod
     def _draw(self, series: Series, n: int, rng: np.random.Generator, like: Array) -> Features:
-        """n random features; ``like`` is a row of the library, dtype and width of the data."""
+        """Draw n random features; ``like`` (1, d) is a dense row of the data."""
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         n, d = positive_integer(self, "n_components", self.n_components), gram.rows.shape[1]
         if self.keep_linear not in (True, False):
             raise ValueError(
@@ -161,10 +161,10 @@ class DotProductMap(Approximation):
         if not self.keep_linear:
             self._slope = 0.0
         drawn = whole.beyond(1 if self.keep_linear else 0)
-        # A single feature bears the constant beside what is drawn: the signs of that keep the two
-        # apart in expectation.
-        own = self._constant and (n > 1 or not drawn)
-        exact = (d if self._slope else 0) + (1 if own else 0)
+        # With a single feature, the constant is added to the random one, whose random signs make
+        # the product of the two 0 in expectation.
+        separate = self._constant and (n > 1 or not drawn)
+        exact = (d if self._slope else 0) + (1 if separate else 0)
         if n < exact + bool(drawn):
             raise ValueError(
                 f"keep_linear=True keeps the {counted(d, 'column')} of X as features: n_components "
@@ -199,19 +199,19 @@ class DotProductMap(Approximation):
         return Plan(self, rows, self._planned(rows, n, work), kept, [norms, kept])
 
     def _degree(self) -> int:
-        """The highest degree of the series, or where that has no end one that few terms exceed."""
+        """Return the highest degree of the series, or a typical one if the series is infinite."""
         kernel = clone(self._bare_kernel())
         if not kernel.is_matrix:
-            kernel.fit(np.ones((2, 1)))  # to any gamma: only the degree matters
+            kernel.fit(np.ones((2, 1)))  # any gamma will do: only the degree matters
         coefficients = kernel.maclaurin(LONGEST + 1)
-        if coefficients is None or not np.any(coefficients):  # no such kernel, as the fit will say
+        if coefficients is None or not np.any(coefficients):  # the fit will raise an error
             return 1
         degree = int(np.flatnonzero(coefficients)[-1])
         return ENDLESS if degree == LONGEST else max(degree, 1)
 
     @abstractmethod
     def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:
-        """What n random features take: the map, and for each row the work on it."""
+        """Return the memory of n random features: that of the map, and per row."""
 
     def _work_bytes(self) -> int:
         return self._random.work_bytes if self._random is not None else 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-from gramian.approximations.parameters import KernelLike
 from gramian.estimators.base import KernelParameter
+from gramian.estimators.parameters import KernelLike
 
 __all__ = ["Exact"]
 
 
 class Exact(KernelParameter, BaseEstimator):
-    """A kernel that a learner uses exactly, even if it would approximate a bare kernel.
+    """A kernel that a learner uses exactly, even if it would approximate a plain kernel.
 
     A large matrix is not stored; its entries are recomputed in every pass.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -13,6 +13,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.threads import one_blas_thread
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.spectrum import Law
 from gramian.matrices.gram import Gram
@@ -24,27 +25,28 @@ CENTRE_ROWS = 100
 
 
 class RandomFourier(Approximation):
-    """K̃(x, y) = mean of k(0) cos(wᵀ(x - y)) over random frequencies w (Rahimi and Recht 2007).
+    """Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007).
 
-    Features are cosines and sines of wᵀx: as many of each, so that K̃(x, x) = k(0). Where their
-    number is odd, one frequency has a cosine alone, with a random phase. K̃ is unbiased: its mean
-    over ``random_state`` is K, for every number of features.
+    K̃(x, y) is the mean of k(0) cos(wᵀ(x - y)) over random frequencies w. Features are cosines and
+    sines of wᵀx, equally many, so that K̃(x, x) = k(0). If their number is odd, one frequency has
+    only a cosine, with a random phase. K̃ is unbiased: its expectation is K, for any number of
+    features.
 
     Parameters
     ----------
     kernel : str or Kernel, default="rbf"
         A shift-invariant kernel: :class:`RBF`, :class:`Laplacian`, :class:`Exponential`,
         :class:`Matern`, :class:`RationalQuadratic`, :class:`Cauchy`, and sums, products and
-        multiples of these. ``kernel__gamma`` reaches its parameters.
+        scalings of these. ``kernel__gamma`` sets its parameters.
     n_components : int, default=100
-        The number of features, two for each frequency.
+        The number of features, two per frequency.
     frequencies : {"iid", "orthogonal", "halton", "sobol"}, default="iid"
-        How they are drawn. "iid": one by one. "orthogonal": in blocks of orthogonal directions, as
-        many as the rows have columns (Yu et al. 2016); for kernels of the Euclidean distance.
+        How to draw frequencies. "iid": independently. "orthogonal": in blocks of orthogonal
+        directions, as many as columns (Yu et al. 2016); for kernels of the Euclidean distance.
         "halton", "sobol": from a scrambled sequence that fills space evenly (Yang et al. 2014).
-        The error of "iid" falls with the square root of n_components, whatever the rows. The others
-        take longer in the fit and leave less: orthogonal directions on rows of every kind, the
-        sequences on rows of few columns; on some hundred columns they gain nothing.
+        The error of "iid" falls with the square root of n_components, for any rows. The others take
+        longer to fit and have less error: orthogonal directions for all rows, the sequences for
+        rows with few columns; with a hundred columns or more they gain nothing.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -54,15 +56,15 @@ class RandomFourier(Approximation):
     n_components_ : int
         The number of features.
     nbytes_ : int
-        What the features of the training rows take.
+        The memory of the training rows' features.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
 
     Notes
     -----
-    The fit takes no kernel values and looks at no more than 100 rows: their mean is subtracted from
-    all rows, which changes no kernel value, but keeps the phases wᵀx small, so that float32 can
-    carry them. A sum of kernels splits the frequencies among its parts by their weights k(0).
+    The fit computes no kernel values and reads at most 100 rows. Their mean is subtracted from all
+    rows, which changes no kernel value but keeps the phases wᵀx small enough for float32. For a sum
+    of kernels, the frequencies are divided among its terms by their weights k(0).
 
     Examples
     --------
@@ -81,11 +83,11 @@ class RandomFourier(Approximation):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: str | Kernel = "rbf",
         n_components: int = 100,
         *,
         frequencies: str = "iid",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -96,7 +98,7 @@ class RandomFourier(Approximation):
         return kernel.spectrum() is not None
 
     def adapted(self, kernel: Kernel) -> RandomFourier:
-        """Orthogonal frequencies if they leave the kernel unbiased, else independent ones."""
+        """Use orthogonal frequencies if K̃ stays unbiased, else independent ones."""
         spectrum = kernel.spectrum()
         if spectrum is None:
             return self
@@ -104,7 +106,7 @@ class RandomFourier(Approximation):
         return clone(self).set_params(frequencies="orthogonal" if radial else "iid")
 
     @one_blas_thread()
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Plan) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         n = positive_integer(self, "n_components", self.n_components)
         kinds = ("iid", "orthogonal", "halton", "sobol")
         kind = choice(self, "frequencies", self.frequencies, kinds)
@@ -112,8 +114,8 @@ class RandomFourier(Approximation):
         if kind == "orthogonal" and not all(law.is_radial for law in terms):
             raise ValueError(
                 "frequencies='orthogonal' needs kernels of the Euclidean distance; the frequencies "
-                f"of {gram.kernel!r} prefer some directions, so that orthogonal ones would be "
-                "biased. Use 'iid', 'halton' or 'sobol'."
+                f"of {gram.kernel!r} prefer some directions, so orthogonal ones would be biased. "
+                "Use 'iid', 'halton' or 'sobol'."
             )
         d, count, odd = gram.rows.shape[1], (n + 1) // 2, n % 2
         drawn, scales = [], []
@@ -124,7 +126,7 @@ class RandomFourier(Approximation):
             scales.append(np.full(share, np.sqrt(weight / pairs)))
         scale = np.concatenate(scales)
         scale = np.concatenate((scale, scale[: n // 2]))
-        if scale.min() == scale.max():  # one number multiplies faster than one for each column
+        if scale.min() == scale.max():  # multiplying by a single number is faster
             scale = scale[:1]
         example = gram.rows.take([0])
         W = np.ascontiguousarray(np.concatenate(drawn).T)
@@ -132,7 +134,7 @@ class RandomFourier(Approximation):
         self._scale = array_ops.like(scale, example, gram.dtype)
         centre = _centre(gram.rows)
         self._centre = array_ops.like(centre, example, gram.dtype)
-        # For rows that cannot be moved. Whole turns are left out: they would cost digits.
+        # For sparse rows, which are not shifted. Whole turns are left out: they would cost digits.
         turns = centre @ array_ops.to_numpy(self.frequencies_).astype(np.float64)
         self._shift = array_ops.like(np.remainder(turns, 2 * np.pi), example, gram.dtype)
         self._phase = rng.uniform(0, 2 * np.pi) if odd else 0.0
@@ -143,7 +145,7 @@ class RandomFourier(Approximation):
         xp, n, (d, count) = array_ops.namespace(W), x.shape[0], W.shape
         if out is None:
             out = array_ops.empty((n, self.n_components_), W, W.dtype)
-        moving = 0 if array_ops.issparse(x) else n * d  # moved rows, then phases
+        moving = 0 if array_ops.issparse(x) else n * d  # shifted rows, then phases
         memory = tiles.scratch(1, moving + n * count, W, W.dtype)[0, :]
         phases = xp.reshape(memory[moving:], (n, count))
         if moving:
@@ -165,8 +167,8 @@ class RandomFourier(Approximation):
     def _plan(self, rows: Rows) -> Plan:
         n = positive_integer(self, "n_components", self.n_components)
         d, item, count = rows.shape[1], array_ops.itemsize(rows.dtype), (n + 1) // 2
-        # Uniform numbers, what they are turned into, and the frequencies in float64. A sequence has
-        # a power of 2 of points; orthogonal directions come in blocks of at most d.
+        # Uniform numbers, their transforms, and the frequencies in float64. The number of points of
+        # a sequence is a power of 2; orthogonal directions come in blocks of at most d.
         step = {"frequencies": 8 * d * (8 * count + CENTRE_ROWS)}
         if self.frequencies == "orthogonal":
             step["directions"] = 3 * 8 * d * min(d, count)
@@ -180,15 +182,15 @@ class RandomFourier(Approximation):
 
 
 def _work(d: int, count: int, item: int) -> int:
-    # The product of sparse rows is made before it is written.
+    # The product with sparse rows is computed in new memory, then copied.
     return (max(d, count) + count) * item
 
 
 def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tuple[Law, int, float]]:
-    """How many of the frequencies each term of a sum has, and the weight of them all.
+    """Return how many frequencies each term of a sum gets, and their total weight.
 
-    As many as its part of k(0), but at least one; where there are more terms than frequencies,
-    chance decides which have one. Either way every term counts by its weight in the mean.
+    A term gets its share of k(0), but at least one; if there are more terms than frequencies, terms
+    are drawn at random. In both cases the expectation has every term with its weight.
     """
     terms = sorted(terms, key=lambda law: law.weight)
     weights = np.array([law.weight for law in terms])
@@ -202,7 +204,7 @@ def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tupl
 
 
 def _centre(rows: Rows) -> np.ndarray:
-    """The mean of some rows, as numbers that their own dtype can hold."""
+    """Return the mean (d,) of some rows, rounded to their dtype."""
     n = rows.shape[0]
     some = rows.take(np.unique(np.linspace(0, n - 1, min(n, CENTRE_ROWS)).astype(int)))
     some = some if array_ops.issparse(some) else array_ops.to_numpy(some)

@@ -16,11 +16,11 @@ def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
     xp = array_ops.namespace(W)
     diagonal = xp.linalg.diagonal(W)
     largest = float(xp.max(diagonal))
-    lower, kept = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
-    if len(kept) == 0 or not array_ops.all_finite(lower):
+    lower, pivots = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
+    if len(pivots) == 0 or not array_ops.all_finite(lower):
         _not_psd(gram)
-    P = xp.zeros_like(W)[:, : len(kept)]
-    array_ops.put_rows(P, kept, xp.matrix_transpose(linalg.inverse_triangle(lower)))
+    P = xp.zeros_like(W)[:, : len(pivots)]
+    array_ops.put_rows(P, pivots, xp.matrix_transpose(linalg.inverse_triangle(lower)))
     left = diagonal - array_ops.row_norms(W @ P)
     if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
         _not_psd(gram)
@@ -34,8 +34,8 @@ def inverse_root_of_rank(W: np.ndarray, rank: int, cutoff: float) -> np.ndarray:
         vectors, values, _ = randomized_svd(W, rank, n_iter=4, random_state=0)
     else:
         values, vectors = scipy.linalg.eigh(W, subset_by_index=[max(m - rank, 0), m - 1])
-    kept = values > cutoff * values.max()
-    return vectors[:, kept] / np.sqrt(values[kept])
+    large = values > cutoff * values.max()
+    return vectors[:, large] / np.sqrt(values[large])
 
 
 def _not_psd(gram: Gram) -> None:

@@ -9,7 +9,6 @@ from numbers import Integral
 import numpy as np
 
 from gramian.approximations.base import ApproximationWarning, Plan
-from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.approximations.projected import (
     FeatureKernel,
     ProjectedApproximation,
@@ -20,6 +19,7 @@ from gramian.approximations.projected import (
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
+from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows

@@ -19,7 +19,7 @@ from gramian.approximations.blocks.partition import (
     split,
     split_bytes,
 )
-from gramian.approximations.parameters import KernelLike, RandomState
+from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer

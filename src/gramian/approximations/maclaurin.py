@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from gramian.approximations.dot_product_series import DotProductMap, Series
-from gramian.approximations.parameters import RandomState
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel, tiles
 
 __all__ = ["RandomMaclaurin"]

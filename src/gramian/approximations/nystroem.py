@@ -12,7 +12,6 @@ import numpy as np
 
 from gramian.approximations.base import ApproximationWarning, Plan, are_vectors
 from gramian.approximations.inverse_roots import inverse_root, inverse_root_of_rank
-from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.approximations.projected import (
     ProjectedApproximation,
     ProjectedKernel,
@@ -25,6 +24,7 @@ from gramian.backend.checks import choice, is_real, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import few_blas_threads
 from gramian.backend.wording import counted
+from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram

@@ -1,10 +1,10 @@
-"""The frequencies of shift-invariant kernels, and the points that they are made from."""
+"""Random frequencies of shift-invariant kernels, and the uniform points behind them."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from math import ceil, log, log2
-from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
@@ -13,13 +13,13 @@ from gramian.backend import config
 from gramian.kernels import Kernel, Polynomial
 from gramian.kernels.spectrum import Law
 
-# Half the distance of Sobol's points: neither 0 nor 1, where frequencies would be infinite.
+# Half the spacing of Sobol points: keeps away from 0 and 1, where frequencies are infinite.
 MARGIN = 2.0**-31
-OTHERS = "Use frequencies='sobol', 'orthogonal' or 'iid'"  # than Halton's
+OTHERS = "Use frequencies='sobol', 'orthogonal' or 'iid'"  # instead of Halton
 
 
 def laws(kernel: Kernel) -> list[Law]:
-    """The laws of the kernel's frequencies; a ``ValueError`` if it is not shift-invariant."""
+    """Return the laws of the kernel's frequencies; ``ValueError`` if it is not shift-invariant."""
     spectrum = kernel.spectrum()
     if spectrum is not None:
         return spectrum
@@ -32,7 +32,7 @@ def laws(kernel: Kernel) -> list[Law]:
 
 
 def _without_spectrum(kernel: Kernel) -> Kernel:
-    """The first of the kernels that make up this one which is not shift-invariant."""
+    """Return the first part of a composed kernel that is not shift-invariant."""
     for part in kernel.parts():
         if part.spectrum() is None:
             return _without_spectrum(part)
@@ -40,7 +40,7 @@ def _without_spectrum(kernel: Kernel) -> Kernel:
 
 
 def _others(kernel: Kernel) -> str:
-    """What serves a kernel that is not shift-invariant."""
+    """Return what to use for a kernel that is not shift-invariant."""
     if not kernel.psd:
         return "an exact learner: kernel=Exact(...)"
     if kernel.maclaurin(1) is None:
@@ -51,7 +51,7 @@ def _others(kernel: Kernel) -> str:
 
 
 def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """n frequencies of this law for rows of d columns, in the lines of a matrix."""
+    """Draw n frequencies of this law for rows with d columns; shape (n, d)."""
     width = law.coordinates(d)
     if kind in ("halton", "sobol"):
         u = _low_discrepancy(kind, n, width, rng)
@@ -62,7 +62,7 @@ def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.nd
 
 
 def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """The first n points of a scrambled sequence."""
+    """Return the first n points of a scrambled sequence; shape (n, width)."""
     if kind == "halton":
         config.check_fits(
             halton_bytes(width), f"a scrambled Halton sequence of {width} coordinates", OTHERS
@@ -70,28 +70,30 @@ def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) ->
         return _engine(qmc.Halton, width, rng).random(n)
     if width > qmc.Sobol.MAXDIM:
         raise ValueError(
-            f"Sobol's sequence has at most {qmc.Sobol.MAXDIM} coordinates; these frequencies need "
+            f"A Sobol sequence has at most {qmc.Sobol.MAXDIM} coordinates; these frequencies need "
             f"{width}. Use frequencies='orthogonal' or 'iid'."
         )
-    # SciPy warns of numbers of points that are no power of 2: the points are good all the same.
+    # SciPy warns if the number of points is not a power of 2, so we draw more and take the first.
     return _engine(qmc.Sobol, width, rng).random(2 ** ceil(log2(n)))[:n]
 
 
 def halton_bytes(width: int) -> int:
-    """What a permutation of the digits for each of the first primes takes."""
+    """Return the memory of the digit permutations, one for each of the first primes."""
     return int(20 * width**2 * log(width + 1))
 
 
-def _engine(cls: Any, width: int, rng: np.random.Generator) -> Any:
-    # SciPy before 1.15 has another name for it.
+def _engine(
+    cls: Callable[..., qmc.QMCEngine], width: int, rng: np.random.Generator
+) -> qmc.QMCEngine:
+    # SciPy before 1.15 calls the parameter ``seed``.
     name = "rng" if "rng" in inspect.signature(cls).parameters else "seed"
     return cls(width, scramble=True, **{name: rng})
 
 
 def _orthogonal(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """n directions, each uniform, those of each d in turn orthogonal (Yu et al. 2016).
+    """Draw n uniform directions, orthogonal in blocks of d (Yu et al. 2016); shape (n, d).
 
-    Uniform but for signs, which no cosine sees.
+    They are uniform up to signs, which do not change cosines.
     """
     sizes = [min(d, n - start) for start in range(0, n, d)]
     return np.concatenate([np.linalg.qr(rng.standard_normal((d, k)))[0].T for k in sizes])

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.fft
 
 from gramian.approximations.dot_product_series import DotProductMap, Series
-from gramian.approximations.parameters import RandomState
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel
 
 __all__ = ["TensorSketch"]

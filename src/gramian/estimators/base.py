@@ -1,9 +1,9 @@
-"""What approximations and learners share as scikit-learn estimators."""
+"""Base classes that make approximations and learners scikit-learn estimators."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
+from gramian.backend.array_ops import DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.device import DeviceRows
@@ -22,13 +24,13 @@ from gramian.rows.reading import is_collection
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-ROWS_HERE = 100_000  # of spread rows, more than any sample of them that comes to this process
+ROWS_HERE = 100_000  # no sample of rows on a cluster that this process fetches is larger
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """A fit that fails or is interrupted leaves the estimator as it was before.
+    """Decorate a fit so that it leaves the estimator unchanged if it fails or is interrupted.
 
-    It has one memory budget from beginning to end.
+    The memory budget is fixed for the whole fit.
     """
 
     @wraps(fit)
@@ -45,24 +47,24 @@ def all_or_nothing(fit: Method) -> Method:
     return guarded  # type: ignore[return-value]
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """The one random generator of a fit."""
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Return the random generator of a fit."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     return np.random.default_rng(random_state)
 
 
 class KernelParameter:
-    """The parameter ``kernel`` of an estimator, and what follows from it for scikit-learn.
+    """Mixin for the parameter ``kernel`` of an estimator: ``kernel__gamma`` and tags.
 
-    It comes before ``BaseEstimator`` among the bases.
+    It must precede ``BaseEstimator`` among the bases.
     """
 
     kernel: Any
     kernel_: Kernel
 
     def set_params(self, **params: Any) -> Any:
-        # ``kernel__gamma`` may be set where the kernel is given by name: it becomes an object.
+        # To set ``kernel__gamma`` of a kernel passed by name, the name becomes an object.
         if isinstance(self.kernel, str) and any(p.startswith("kernel__") for p in params):
             self.kernel = as_kernel(params.pop("kernel", self.kernel))
         return super().set_params(**params)  # type: ignore[misc]
@@ -81,20 +83,20 @@ class KernelParameter:
     def _bare_kernel(self) -> Kernel:
         kernel = self.kernel
         while hasattr(kernel, "kernel") and not hasattr(kernel, "against"):
-            kernel = kernel.kernel  # an approximation's own
+            kernel = kernel.kernel  # the kernel of an approximation
         return as_kernel(kernel)
 
 
 class KernelEstimator(KernelParameter, ABC):
-    """What is fitted to rows: how it reads them, and what it takes in memory."""
+    """Base of everything that is fitted to rows: reads them, and estimates memory."""
 
-    _device: str | None = None  # where it was fitted, if rows of the host were moved there
+    _device: str | None = None  # the device of the fit, if host rows were moved there
 
-    def _read(self, X: Any, *, reset: bool, min_rows: int = 1) -> Rows:
-        """X as rows, checked: of any kind where ``reset``, as in a fit; else as those of the fit.
+    def _read(self, X: RowsLike, *, reset: bool, min_rows: int = 1) -> Rows:
+        """Check X and return it as rows: of any kind if ``reset``, as in a fit; else as in the fit.
 
-        Whether they are objects is then known by the kernel given, where that is an approximation
-        fitted already, or by this estimator.
+        Whether rows are objects is known from this estimator's fit or, if ``reset``, from an
+        approximation that is fitted already.
         """
         kernel = self._bare_kernel() if reset else self.kernel_
         objects = getattr(self.kernel if reset else self, "_on_objects", None)
@@ -106,16 +108,13 @@ class KernelEstimator(KernelParameter, ABC):
         rows = self._placed(rows, reset)
         if not rows.are_objects or hasattr(X, "columns"):
             validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
-        elif reset:  # objects have no features that could be counted; an earlier fit's may have had
+        elif reset:  # objects have no features to count, but those of an earlier fit may have had
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
         return rows
 
     def _placed(self, rows: Rows, reset: bool) -> Rows:
-        """The rows where they are to be computed with: on the device that the settings name.
-
-        What is fitted already stays where it is, and rows come there.
-        """
+        """Move rows to the configured device; for a fitted estimator, to the device of its fit."""
         if not reset:
             device = self._device
         elif hasattr(self.kernel, "kernel_"):  # an approximation that is fitted already
@@ -126,7 +125,7 @@ class KernelEstimator(KernelParameter, ABC):
         if device is not None and not rows.are_objects:
             must = "" if reset else type(self).__name__
             placed = rows.place.to_device(rows, device, must=must)
-        if not reset:  # they are walked once
+        if not reset:  # new rows are read only once, so they are not kept on the device
             return placed
         self._device = None if placed is rows else device
         if isinstance(placed, DeviceRows) and placed is not rows:
@@ -135,29 +134,28 @@ class KernelEstimator(KernelParameter, ABC):
         return placed
 
     def estimate_memory(
-        self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False
+        self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False
     ) -> MemoryEstimate:
-        """The memory that ``fit`` takes beside its data, at its peak.
+        """Estimate the peak memory of ``fit``, in addition to its data.
 
-        It follows from the settings in force: what is kept, and what is computed anew when it is
-        needed, depends on the memory budget. A fit that would need more than the budget is refused
-        before it begins; one that needs less than 16 MiB never is.
+        It depends on the current settings: the memory budget determines what is cached and what is
+        recomputed. A fit that needs more than the budget raises an error before it starts, unless
+        it needs less than 16 MiB.
 
         Parameters
         ----------
         n, d : int
-            The number of rows and of columns. What sparse rows take follows from their entries, and
-            is less.
+            The number of rows and of columns. Sparse rows take less, depending on their entries.
         dtype : dtype, default="float64"
-            Of the data. All but float32 is computed with in float64.
+            The dtype of the data. Everything except float32 is computed in float64.
         on_disk : bool, default=False
-            Whether the rows are read from files. A path whose rows take less than half of the
-            memory budget is read into memory, which then counts too.
+            Whether the rows are read from files. Files whose rows take less than half of the memory
+            budget are read into memory, which then counts too.
 
         Returns
         -------
         MemoryEstimate
-            The bytes, as a number whose ``parts`` say what they are for.
+            The number of bytes; ``parts`` says what they are for.
 
         Examples
         --------
@@ -170,12 +168,12 @@ class KernelEstimator(KernelParameter, ABC):
         return self._estimate(planned(n, d, dtype, on_disk))
 
     def _estimate(self, rows: Rows, **known: Any) -> MemoryEstimate:
-        """What a fit on these rows takes, which may be planned ones."""
+        """Estimate the memory of a fit on these rows, which may be planned ones."""
         return affordable(self._estimates(rows, **known))
 
     @config.one_budget()
-    def _estimates(self, rows: Rows, **known: Any) -> dict[Any, MemoryEstimate]:
-        """What each way to fit takes, in order of preference."""
+    def _estimates(self, rows: Rows, **known: Any) -> dict[Hashable, MemoryEstimate]:
+        """Estimate the memory of each way to fit, in order of preference."""
         kernel, read = self._bare_kernel(), 0
         rows = rows.place.planned(rows)
         if isinstance(rows, Planned) and rows.fits():
@@ -189,20 +187,21 @@ class KernelEstimator(KernelParameter, ABC):
         }
 
     @abstractmethod
-    def _ways(self, rows: Rows, **known: Any) -> Mapping[Any, Sequence[Amounts]]:
-        """What each way to fit takes at each of its steps, by names, in order of preference."""
+    def _ways(self, rows: Rows, **known: Any) -> Mapping[Hashable, Sequence[Amounts]]:
+        """Return the memory of each step of each way to fit, by name, in order of preference."""
 
     def _check_memory(self, need: MemoryEstimate, rows: Rows, advice: str) -> None:
-        """Refuse a fit that would exceed the memory budget, before it begins."""
+        """Raise an error before a fit that would exceed the memory budget."""
         need.check(f"a fit of {type(self).__name__} to rows of shape {rows.shape}", advice)
 
 
-def affordable(estimates: Mapping[Any, MemoryEstimate]) -> MemoryEstimate:
-    """The first that fits the memory budget, or else the first."""
+def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:
+    """Return the first estimate that fits the memory budget, or else the first of all."""
     return next((e for e in estimates.values() if e.fits()), next(iter(estimates.values())))
 
 
-def planned(n: Any, d: Any, dtype: Any, on_disk: bool) -> Rows:
+def planned(n: int, d: int, dtype: DType, on_disk: bool) -> Rows:
+    """Return rows that have a shape but no data."""
     n, d = (positive_integer("estimate_memory", name, v) for name, v in (("n", n), ("d", d)))
     return planned_rows(n, d, np.dtype(dtype), on_disk)
 
@@ -211,8 +210,8 @@ def _bytes_of(rows: Rows) -> int:
     return rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype)
 
 
-def _table(X: Any, rows: Rows) -> Any:
-    """What scikit-learn takes the number of the columns from, and their names."""
-    if rows.names is not None:  # it knows frames and tables only
+def _table(X: RowsLike, rows: Rows) -> Any:
+    """Return what scikit-learn reads the number of columns and their names from."""
+    if rows.names is not None:  # it reads names only from data frames and tables
         return formats.empty_table(rows.names)
     return rows if formats.is_path(X) or is_collection(X) else X

@@ -1,10 +1,10 @@
-"""What all learners share: the parameter ``kernel``, and how new rows meet what was learned."""
+"""Base class of all learners: the parameter ``kernel``, fits by strategies, and new rows."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.approximations import Approximation, Exact, Local
 from gramian.approximations.base import Plan
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
 from gramian.estimators.base import KernelEstimator, affordable, generator
+from gramian.estimators.parameters import KernelLike, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.learners.strategy import Problem, Strategy
 from gramian.matrices.block_function import BlockFunction
@@ -25,71 +26,75 @@ from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
-LEAST_LANDMARKS = 100  # of a default approximation, whatever the memory budget
+LEAST_LANDMARKS = 100  # of a default approximation, even if they exceed the memory budget
+
+LearnerKernel: TypeAlias = KernelLike | Approximation | Exact
+# Returns the approximation of a plain kernel for a number of rows.
+Approximate: TypeAlias = Callable[[Kernel, int], Approximation]
 
 
 class NewRows(NamedTuple):
-    """New rows, and the product of their kernel values, or features, with what was learned."""
+    """New rows, and the product of their kernel values or features with what was learned."""
 
     rows: Rows
-    product: Array  # in float64
+    product: Array  # (n, columns of what was learned), in float64
     factors: Factors | None
-    dtype: Any
+    dtype: DType
 
 
 class KernelLearner(KernelEstimator, BaseEstimator):
-    """Base of the learners. A subclass has the parameter ``kernel``: a name, a function, a kernel,
-    an approximation of one, or :class:`gramian.Exact`.
+    """Base class of learners.
 
-    A bare kernel is used exactly while its matrix is small enough to be kept, and beyond through
-    the approximation that ``_default_approximation`` gives. After the fit, ``kernel_`` is the
-    kernel with its parameters worked out, ``approximation_`` the approximation in use or None, and
-    ``points_`` what is kept of the training rows where there is none.
+    A subclass has the parameter ``kernel``: a name, a function, a kernel, an approximation, or
+    :class:`gramian.Exact`. A plain kernel is used exactly while its matrix is small enough to
+    store, and otherwise through the approximation that ``_default_approximation`` returns. After
+    the fit, ``kernel_`` is the kernel with its parameters fitted, ``approximation_`` the
+    approximation in use or None, and ``points_`` the training rows if there is no approximation.
     """
 
     strategies: ClassVar[Sequence[Strategy[Any]]]  # in order of preference
     solver: str
-    solves_factors = False  # whether ``solver`` may also be given with an approximation
+    solves_factors = False  # whether ``solver`` may also be set with an approximation
     kernel_: Kernel
     approximation_: Approximation | None
     points_: Rows | None
 
     @abstractmethod
     def fit(self, *args: Any, **kwargs: Any) -> Any:
-        """Learn from rows X, and y where there is a target."""
+        """Fit to the rows X, and to y if there is a target."""
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
-        """What stands for a bare kernel on n rows, too many for the exact matrix.
+        """Return the approximation of a plain kernel on n rows, too many for the exact matrix.
 
-        It is not asked for where ``_fits_features`` gives something.
+        It is not called if ``_fits_features`` returns a function.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement _default_approximation.")
 
     def _wants_exact(self) -> bool:
-        """Whether the learner's other parameters ask for the exact matrix of a bare kernel."""
+        """Whether the learner's other parameters require the exact matrix of a plain kernel."""
         return getattr(self, "solver", "auto") != "auto"
 
-    # What the fit is about: rows, weights, and what stands for the kernel.
+    # The problem of a fit: rows, weights, and the exact or approximate kernel matrix.
 
     def _problem(
         self,
-        X: Any,
+        X: RowsLike,
         rng: np.random.Generator,
-        sample_weight: Any = None,
-        y: Any = None,
-        stands_for: Callable[[Kernel, int], Approximation] | None = None,
+        sample_weight: Array | None = None,
+        y: Array | None = None,
+        approximate: Approximate | None = None,
     ) -> Any:
-        """Check X, work out the kernel or its approximation on it, and pose the problem.
+        """Check X, fit the kernel or its approximation, and pose the problem.
 
-        ``stands_for`` says what a bare kernel stands for whatever the number of rows, where
-        something needs features. By default that is left to ``_fits_features``.
+        ``approximate`` returns the approximation of a plain kernel for any number of rows, for fits
+        that need features; by default it is that of ``_fits_features``.
         """
-        given = rows = self._read(X, reset=True, min_rows=2)
+        input_rows = rows = self._read(X, reset=True, min_rows=2)
         weights = as_weights(sample_weight, rows)
-        planned = self._stand_in(rows, stands_for or self._fits_features())
+        planned = self._planned(rows, approximate or self._fits_features())
         if isinstance(planned, Gram):
-            rows = given.place.here(given)  # the matrix is made in one piece
-            if rows is not given:
+            rows = input_rows.place.here(input_rows)  # one process computes the exact matrix
+            if rows is not input_rows:
                 weights = None if weights is None else rows.place.align(weights)
                 config.hold(rows.shape[0] * rows.row_bytes)
                 planned = Gram(planned.kernel, rows)
@@ -101,49 +106,47 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
             rows=rows,
-            given=given,
+            input_rows=input_rows,
             weights=weights,
             rng=rng,
             too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
         )
 
     def _pose(self, **known: Any) -> Problem:
-        """The problem of this learner: what is known of it, and the parameters."""
+        """Make the problem of this learner from what is known of it, and the parameters."""
         return Problem(**known)
 
-    def _choose(self, problem: Any) -> Strategy[Any]:
-        """The first strategy that serves the problem and fits the memory budget."""
+    def _choose(self, problem: Problem) -> Strategy[Any]:
+        """Return the first strategy that serves the problem and fits the memory budget."""
         serving = [strategy for strategy in self.strategies if strategy.serves(problem)]
         return next((each for each in serving if each not in problem.too_large), serving[0])
 
-    def _stand_in(
-        self, rows: Rows, stands_for: Callable[[Kernel, int], Approximation] | None
-    ) -> Gram | Plan:
-        """What the fit works with: the exact matrix, or an approximation as it is planned."""
-        given = self.kernel
-        if stands_for is not None and isinstance(given, Exact | Local):
+    def _planned(self, rows: Rows, approximate: Approximate | None) -> Gram | Plan:
+        """Return the exact matrix, or the plan of the approximation, that the fit will use."""
+        param = self.kernel
+        if approximate is not None and isinstance(param, Exact | Local):
             raise ValueError(
-                f"{type(self).__name__} works on features here, which {type(given).__name__} does "
-                f"not have: use kernel={given.kernel!r}."
+                f"{type(self).__name__} needs features here, which {type(param).__name__} does not "
+                f"have: use kernel={param.kernel!r}, or an approximation of it."
             )
-        if isinstance(given, Approximation):
+        if isinstance(param, Approximation):
             if self._wants_exact() and not self.solves_factors:
                 raise ValueError(
                     f"solver={self.solver!r} of {type(self).__name__} is for the exact matrix; "
                     "leave it 'auto' with an approximation, or use kernel=Exact(...)."
                 )
-            return given.plan(rows)
-        kernel = clone(as_kernel(given.kernel if isinstance(given, Exact) else given))
-        if stands_for is None:
+            return param.plan(rows)
+        kernel = clone(as_kernel(param.kernel if isinstance(param, Exact) else param))
+        if approximate is None:
             gram = Gram(kernel, rows)
-            exactly = isinstance(given, Exact) or kernel.is_matrix or self._wants_exact()
+            exactly = isinstance(param, Exact) or kernel.is_matrix or self._wants_exact()
             if exactly or (gram.fits() and self._estimate(rows, planned=gram).fits()):
                 return gram
-            stands_for = self._default_approximation
-        return self._affordable(stands_for(kernel, rows.shape[0]), rows)
+            approximate = self._default_approximation
+        return self._affordable(approximate(kernel, rows.shape[0]), rows)
 
     def _affordable(self, default: Any, rows: Rows) -> Plan:
-        """The default with as many landmarks as the memory budget has room for."""
+        """Plan the default approximation with as many landmarks as fit the memory budget."""
         while True:
             plan, count = default.plan(rows), default.n_components
             if count <= LEAST_LANDMARKS or self._estimate(rows, planned=plan).fits():
@@ -151,70 +154,70 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             fewer = max(int(0.9 * count), LEAST_LANDMARKS)
             default = clone(default).set_params(n_components=fewer)
 
-    def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
-        """What stands for a bare kernel in ``fit`` whatever the number of rows, if anything."""
+    def _fits_features(self) -> Approximate | None:
+        """Return what approximates a plain kernel in ``fit`` even for few rows, if anything."""
         return None
 
     def _ways(
         self, rows: Rows, *, planned: Gram | Plan | None = None, n_targets: int = 1, **known: Any
-    ) -> Mapping[Any, Sequence[Amounts]]:
+    ) -> Mapping[Hashable, Sequence[Amounts]]:
         if planned is None:
-            planned = self._stand_in(rows, self._fits_features())
-        elif planned.rows is not rows:  # planned rows may stand for those of the fit
+            planned = self._planned(rows, self._fits_features())
+        elif planned.rows is not rows:  # an estimate may replace the rows by planned ones
             if isinstance(planned, Gram):
                 planned = Gram(planned.kernel, rows)
             else:
                 planned = planned.approximation.plan(rows)
-        kept: Amounts = {}
+        fitted: Amounts = {}
         before: Sequence[Amounts] = ()
         matrix: Gram | Factors
         if isinstance(planned, Gram):
             matrix = planned
         else:
-            matrix, kept, before = planned.factors, planned.kept, planned.steps
-            config.hold(sum(kept.values()))
+            matrix, fitted, before = planned.factors, planned.kept, planned.steps
+            config.hold(sum(fitted.values()))
         problem = self._pose(matrix=matrix, rows=rows, n_targets=n_targets)
         return {
-            strategy: [*before, *({**kept, **step} for step in strategy.memory(problem))]
+            strategy: [*before, *({**fitted, **step} for step in strategy.memory(problem))]
             for strategy in self.strategies
             if strategy.serves(problem)
         }
 
     def _matrix(
-        self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Any
+        self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Array | None
     ) -> Gram | Factors:
-        """The exact matrix of the fitted kernel, or factors of the fitted approximation."""
+        """Fit the kernel or the approximation, and return its exact matrix or its factors."""
         if isinstance(planned, Plan):
             return self._factors(planned, rng, weights, y)
         kernel, rows = planned.kernel, planned.rows
-        # A generator of its own: what the kernel draws changes nothing for the learner.
+        # A separate generator, so that the learner's draws do not depend on the kernel's.
         kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
         self.kernel_, self.approximation_ = kernel, None
         self.points_ = kernel.points(rows)
         return Gram(kernel, rows)
 
     def _factors(
-        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Any
+        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Array | None
     ) -> Factors:
-        """Factors of the rows; an approximation that is fitted already is used as it is."""
+        """Return the factors of the rows; fits the approximation unless it is fitted already."""
         fitted, rows = plan.approximation, plan.rows
         if not hasattr(fitted, "n_components_"):
-            own = rng if fitted.random_state is None else generator(fitted.random_state)
-            fitted = clone(fitted).fit_rows(rows, own, y, weights, plan)
+            draws = rng if fitted.random_state is None else generator(fitted.random_state)
+            fitted = clone(fitted).fit_rows(rows, draws, y, weights, plan)
             config.hold(sum(plan.kept.values()))
         self.kernel_, self.approximation_, self.points_ = fitted.kernel_, fitted, None
         return fitted.factor_rows(rows)
 
     def _batch(
         self,
-        X: Any,
+        X: RowsLike,
         rng: np.random.Generator | None,
         *,
         first: bool,
-        sample_weight: Any = None,
-        y: Any = None,
+        sample_weight: Array | None = None,
+        y: Array | None = None,
     ) -> Any:
-        """The problem of a batch of rows, on factors; the first one fits the approximation."""
+        """Pose the problem of a batch of rows, with factors; the first fits the approximation."""
         if first:
             assert rng is not None
             rows, factors, weights = self._first_batch_of(X, rng, sample_weight, y)
@@ -225,36 +228,39 @@ class KernelLearner(KernelEstimator, BaseEstimator):
                 self.approximation_.factor_rows(rows),
                 as_weights(sample_weight, rows),
             )
-        return self._pose(matrix=factors, rows=rows, given=rows, weights=weights, rng=rng)
+        return self._pose(matrix=factors, rows=rows, input_rows=rows, weights=weights, rng=rng)
 
     def _first_batch_of(
-        self, X: Any, rng: np.random.Generator, sample_weight: Any, y: Any
+        self, X: RowsLike, rng: np.random.Generator, sample_weight: Array | None, y: Array | None
     ) -> tuple[Rows, Factors, Array | None]:
-        name, given = type(self).__name__, self.kernel
-        if isinstance(given, Exact | Local):
+        name, param = type(self).__name__, self.kernel
+        if isinstance(param, Exact | Local):
             raise ValueError(
-                f"partial_fit of {name} needs features: give an approximation, such as "
-                f"kernel=Nystroem(kernel, 1000), in place of {given!r}."
+                f"partial_fit of {name} needs features: use an approximation, such as "
+                f"kernel=Nystroem(kernel, 1000), instead of {param!r}."
             )
-        fitted = hasattr(given, "n_components_")
+        fitted = hasattr(param, "n_components_")
         rows = self._read(X, reset=True, min_rows=1 if fitted else 2)
-        if not isinstance(given, Approximation):
-            given = self._default_approximation(as_kernel(given), rows.shape[0])
+        if not isinstance(param, Approximation):
+            param = self._default_approximation(as_kernel(param), rows.shape[0])
         weights = as_weights(sample_weight, rows)
-        plan = given.plan(rows) if fitted else given.checked_plan(rows)
+        plan = param.plan(rows) if fitted else param.checked_plan(rows)
         return rows, self._factors(plan, rng, weights, y), weights
 
-    def _function(self, learned: Any) -> Any:
-        """What was learned in the form that new rows are multiplied with.
+    def _function(self, learned: Array | BlockFunction) -> Any:
+        """Return what was learned in the form that new rows are multiplied with.
 
-        That is the same, except where coefficients of training rows meet blocks of them.
+        It is another form only for coefficients of training rows in blocks.
         """
         if isinstance(self.approximation_, Local) and not isinstance(learned, BlockFunction):
             return self.approximation_.expressed(learned)
         return learned
 
-    def _new_rows(self, X: Any, learned: Any) -> NewRows:
-        """Check new rows and multiply their kernel values, or features, with what was learned."""
+    def _new_rows(self, X: RowsLike, learned: Any) -> NewRows:
+        """Check new rows, and multiply their kernel values or features with what was learned.
+
+        ``learned`` has shape (points, columns) or (features, columns).
+        """
         check_is_fitted(self, "kernel_")
         rows = self._read(X, reset=False)
         if isinstance(self.approximation_, Local):
@@ -269,8 +275,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         return NewRows(rows, product, None, gram.dtype)
 
 
-def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
-    """y as floating-point numbers of the rows' array library, one entry or line for each row."""
+def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:
+    """Convert y to float64 in the rows' array library; shape (n,) or (n, n_targets)."""
     check_target(owner, y)
     y = rows.place.targets(y, owner)
     check_consistent_length(rows, y)
@@ -279,25 +285,25 @@ def as_targets(owner: Any, y: Any, rows: Rows) -> Array:
     return rows.place.align(y, rows.xp.float64)
 
 
-def missing_target(owner: Any) -> NoReturn:
+def missing_target(owner: object) -> NoReturn:
     raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
 
 
-def check_target(owner: Any, y: Any) -> None:
-    """Refuse a y that is missing, or holds text, before anything that takes long."""
+def check_target(owner: object, y: Array | None) -> None:
+    """Raise an error if y is missing or contains text, before any long computation."""
     if y is None:
         missing_target(owner)
     text = _text_in(y)
     if text is not None:
         raise ValueError(
-            f"y of {type(owner).__name__} must hold numbers; got text{text}. For classes, use "
+            f"y of {type(owner).__name__} must be numeric; got text{text}. For classes, use "
             "KernelRidgeClassifier."
         )
 
 
-def _text_in(y: Any) -> str | None:
-    """What to say of text among targets, " such as 'a'" or nothing; None where there is none."""
-    if array_ops.is_foreign(y):  # of which some libraries know text, and torch has no kinds
+def _text_in(y: Array) -> str | None:
+    """Return an example of text among the targets, as " such as 'a'" or ""; None without text."""
+    if array_ops.is_foreign(y):  # some libraries have text; dtypes of torch have no kinds
         return "" if getattr(y.dtype, "kind", "f") in "US" else None
     if array_ops.issparse(y) or np.asarray(y).dtype.kind not in "OUST":
         return None
@@ -316,8 +322,8 @@ def _is_number(text: str | bytes) -> bool:
     return True
 
 
-def as_weights(sample_weight: Any, rows: Rows) -> Array | None:
-    """Sample weights as float64, one for each row; None stays None."""
+def as_weights(sample_weight: Array | None, rows: Rows) -> Array | None:
+    """Check sample weights and convert them to float64, shape (n,); None stays None."""
     if sample_weight is None:
         return None
     weights = array_ops.settled(rows.place.column(sample_weight, np.float64))

@@ -1,4 +1,4 @@
-"""Strategies: each is one way to solve a learner's problem, and says what that takes in memory.
+"""Strategies: each is one way to solve a learner's problem, and states the memory it takes.
 
 A learner lists its strategies in order of preference. The first that serves the problem and fits
 the memory budget runs; ``estimate_memory`` shows the cost of that one.
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from gramian.backend import config
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.matrices.block_gram import BlockGram
 from gramian.matrices.factors import Factors, keepable
@@ -22,17 +23,19 @@ from gramian.rows import Rows
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
-    """What a learner is to solve.
+    """What a learner has to solve.
 
-    Where a fit is planned only the sizes of rows and matrix are known, and nothing that follows
+    While a fit is planned, only the sizes of rows and matrix are known, and nothing after
     ``n_targets``. Learners add their parameters.
     """
 
     matrix: Gram | Factors
-    rows: Rows  # those of the matrix
+    rows: Rows  # the rows of the matrix
     n_targets: int = 1
-    given: Any = None  # as they came: where the matrix is exact, ``rows`` are in this process
-    weights: Any = None  # of shape (n,)
+    input_rows: Rows | None = (
+        None  # the user's rows; for an exact matrix, ``rows`` are in this process
+    )
+    weights: Array | None = None  # (n,)
     rng: Any = None
     too_large: frozenset[Strategy[Any]] = frozenset()  # strategies that exceed the memory budget
 
@@ -62,32 +65,32 @@ P = TypeVar("P", bound=Problem)
 
 
 class Strategy(ABC, Generic[P]):
-    """One way to solve a problem: whether it serves, what it costs, and the work itself."""
+    """One way to solve a problem: whether it applies, what it costs, and the work itself."""
 
     @abstractmethod
     def serves(self, problem: P) -> bool:
-        """Whether this is a way to solve the problem, by its sizes and parameters."""
+        """Whether this strategy can solve a problem with these sizes and parameters."""
 
     @abstractmethod
     def memory(self, problem: P) -> Sequence[Amounts]:
-        """What ``solve`` takes at each of its steps, by names."""
+        """Return the memory of each step of ``solve``, by name."""
 
     @abstractmethod
     def solve(self, problem: P) -> Any:
-        """The solution, which the learner keeps."""
+        """Return the solution, which the learner stores."""
 
 
-def room_beside(beside: Amounts) -> int:
-    """What is left of the memory budget for features."""
-    return max(config.memory_budget() - sum(beside.values()), 0)
+def room_left(other: Amounts) -> int:
+    """Return the memory that the budget leaves for features."""
+    return max(config.memory_budget() - sum(other.values()), 0)
 
 
 def keeping(
-    factors: Factors, beside: Amounts, *, partly: bool = False, half: bool = False,
+    factors: Factors, other: Amounts, *, partly: bool = False, half: bool = False,
     name: str = "features",
 ) -> Amounts:  # fmt: skip
-    """``beside``, and as much of Z as a fit then keeps."""
-    count = keepable(factors, room_beside(beside), partly=partly, half=half)
+    """Return ``other`` plus the features that the fit will cache."""
+    count = keepable(factors, room_left(other), partly=partly, half=half)
     n = factors.shape[0]
     name = name if count == n else f"{name} of {100 * count // n} % of the rows"
-    return {name: factors.parts.kept_bytes(count, half=half), **beside}
+    return {name: factors.parts.kept_bytes(count, half=half), **other}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
 from gramian.backend.names import by_name, unknown
 from gramian.kernels import Precomputed
 from gramian.matrices.gram import Gram
@@ -47,7 +46,7 @@ _BY_NAME: dict[str, type[Sampler]] = by_name(globals(), Sampler)
 
 
 def sampler_names() -> list[str]:
-    """The names that may stand for a sampler, such as ``landmarks="rpcholesky"``.
+    """Return the names of samplers, as in ``landmarks="rpcholesky"``.
 
     Examples
     --------
@@ -58,12 +57,12 @@ def sampler_names() -> list[str]:
     return ["auto", *_BY_NAME]
 
 
-def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
-    """A sampler from a name, points, row numbers or a sampler.
+def as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int = 1) -> Sampler:
+    """Return a sampler for a name, points, row numbers or a sampler.
 
-    "auto" stands for k-means centres where rows are vectors, sparse or dense, of which m take at
-    most a sixteenth of the memory budget as a dense array. Else it stands for randomly pivoted
-    Cholesky, or uniform draws where its factor for m landmarks takes more than half of the budget.
+    "auto" uses k-means centres if rows are vectors, sparse or dense, and m dense ones take at most
+    a sixteenth of the memory budget. Otherwise it uses randomly pivoted Cholesky, or uniform draws
+    if the Cholesky factor for m landmarks takes more than half of the budget.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def as_sampler(landmarks: Any, gram: Gram, m: int = 1) -> Sampler:
     return sampler
 
 
-def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
+def _as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, Sampler):
         return landmarks
     if isinstance(landmarks, str):
@@ -93,13 +92,13 @@ def _as_sampler(landmarks: Any, gram: Gram, m: int) -> Sampler:
     if isinstance(landmarks, type) and issubclass(landmarks, Sampler):
         raise TypeError(f"landmarks must be an object, not a class: write {landmarks.__name__}().")
     if gram.rows.are_objects:
-        given = objects.numbers_or_objects(landmarks, "landmarks")
-        return GivenPoints(landmarks) if array_ops.is_objects(given) else GivenIndices(given)
+        checked = objects.numbers_or_objects(landmarks, "landmarks")
+        return GivenPoints(landmarks) if array_ops.is_objects(checked) else GivenIndices(checked)
     if np.ndim(landmarks) == 1 or getattr(landmarks, "ndim", 0) == 1:
         return GivenIndices(landmarks)
     if getattr(landmarks, "ndim", np.ndim(landmarks)) == 2:
         return GivenPoints(landmarks)
     raise TypeError(
         "landmarks must be a name such as 'kmeans', a sampler such as RPCholesky(), points of "
-        f"shape (m, n_columns) or the numbers of m rows; got {landmarks!r}."
+        f"shape (m, n_columns) or m row numbers; got {landmarks!r}."
     )

@@ -246,7 +246,7 @@ class TestMiniBatches:
     def test_bad_input(self, X):
         with pytest.raises(ValueError, match="batch_size of KernelKMeans must be a positive int"):
             KernelKMeans(batch_size=0).fit(X)
-        with pytest.raises(ValueError, match=r"works on features here.*use kernel='rbf'"):
+        with pytest.raises(ValueError, match=r"needs features here.*use kernel='rbf'"):
             KernelKMeans(kernel=Exact("rbf"), batch_size=50).fit(X)
 
 

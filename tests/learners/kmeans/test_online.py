@@ -206,7 +206,7 @@ class TestStream:
             ({"threshold": 0.0}, "threshold of OnlineKernelKMeans must be a positive number"),
             ({"expected_clusters": 0}, "expected_clusters of"),
             ({"max_clusters": 1.5}, "max_clusters of"),
-            ({"kernel": Exact("rbf")}, "works on features here"),
+            ({"kernel": Exact("rbf")}, "needs features here"),
         ):
             with pytest.raises(ValueError, match=error):
                 OnlineKernelKMeans(**parameters).fit(X)

@@ -216,7 +216,7 @@ class TestBatches:
         assert "needs all rows at once" in str(error.value.__cause__)
         with pytest.raises(AttributeError) as error:
             KernelPCA(solver="direct").partial_fit(X)
-        assert "which partial_fit does without" in str(error.value.__cause__)
+        assert "which partial_fit does not use" in str(error.value.__cause__)
         with pytest.raises(ValueError, match="partial_fit of KernelPCA needs features"):
             KernelPCA(kernel=Exact("rbf")).partial_fit(X)
         with pytest.raises(ValueError, match="n_components of KernelPCA"):

@@ -502,7 +502,7 @@ def test_laws_on_other_arrays(learner, library):
         (KernelRidge(validation_fraction=0.1, solver="direct"), "'direct' does not iterate"),
         (KernelRidge(validation_fraction=1.0), "None or a number between 0 and 1; got 1.0"),
         (KernelRidge(validation_fraction=True), "None or a number between 0 and 1; got True"),
-        (KernelRidge(validation_fraction=0.99), "leaves none of 20 rows to learn from"),
+        (KernelRidge(validation_fraction=0.99), "leaves none of 20 rows for training"),
         (KernelRidge(kernel=Nystroem(), solver="cg"), "solver of KernelRidge must be one of"),
     ],
 )
@@ -515,7 +515,7 @@ def test_errors(model, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (KernelRidge(kernel=Exact("rbf")), r"needs features: give an approximation, such as"),
+        (KernelRidge(kernel=Exact("rbf")), r"needs features: use an approximation, such as"),
         (KernelRidge("loo"), "alpha='loo' needs all rows.*use alpha='gcv'"),
         (KernelRidge(validation_fraction=0.1), "does not iterate: leave out validation_fraction"),
         (KernelRidgeClassifier(), "classes must be passed on the first call"),

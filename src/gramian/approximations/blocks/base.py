@@ -29,6 +29,7 @@ from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
+from gramian.estimators.parameters import RowsLike
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, in_parts
@@ -182,7 +183,7 @@ class BlockApproximation(Approximation):
         return Factors(parts, self._planned_core(), order)
 
     def _planned_core(self) -> BlockCore | None:
-        """Return a core that stands for S in a plan; None if blocks are not linked."""
+        """Return a placeholder for S in a plan; None if blocks are not linked."""
         return None
 
     # The block of each row: training rows keep theirs, new rows go to the nearest centre.
@@ -232,7 +233,7 @@ class BlockApproximation(Approximation):
             serial=self.kernel_.serial,
         )
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Return dense features of the rows X, whose inner products are K̃.
 
         They take n times the total rank in memory, about n_blocks times as much as ``factor(X)``.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from gramian.approximations.blocks.base import BlockApproximation
-from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.backend.array_ops import Array
+from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.samplers import Sampler
 
 __all__ = ["BKA"]

@@ -15,10 +15,10 @@ from gramian.approximations.blocks.links import (
     link_matrix,
     linked_blocks,
 )
-from gramian.approximations.parameters import KernelLike, RandomState
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
+from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.gram import Gram
 from gramian.matrices.normal_equations import normal_equations

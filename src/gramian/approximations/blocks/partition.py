@@ -225,19 +225,19 @@ def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
     count = int(centres.shape[0])
     sizes = array_ops.counts(labels, count)
     least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
-    kept = np.flatnonzero(sizes >= least)
-    if len(kept) == count:
+    large = np.flatnonzero(sizes >= least)
+    if len(large) == count:
         return Partition(labels, centres)
     few = "no rows" if least == 1 else f"fewer than {least} rows"
     warnings.warn(
-        f"Blocks with {few} were merged with the nearest others ({count - len(kept)} of {count}). "
-        f"This leaves {counted(len(kept), 'block')}.",
+        f"Blocks with {few} were merged with the nearest others ({count - len(large)} of {count}). "
+        f"This leaves {counted(len(large), 'block')}.",
         ApproximationWarning,
         stacklevel=7,
     )
-    centres = array_ops.take_rows(centres, kept)
+    centres = array_ops.take_rows(centres, large)
     renumbered = np.full(count, -1, dtype=np.int32)
-    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+    renumbered[large] = np.arange(len(large), dtype=np.int32)
     labels = renumbered[array_ops.to_numpy(labels)]
     lost = np.flatnonzero(labels < 0)
     if len(lost):

@@ -1,4 +1,4 @@
-"""Mini-batches: centres as running means of the rows that came to them."""
+"""Mini-batches: centres as running means of the rows assigned to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
 from gramian.learners.kmeans.clustering import Clustering, Run
-from gramian.learners.kmeans.featured import Sample, beside_features, first_centres
+from gramian.learners.kmeans.featured import Sample, first_centres, other_memory
 from gramian.learners.kmeans.lloyd import centre_of, fill_empty, one_pass
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.learners.strategy import Strategy
@@ -23,7 +23,7 @@ SMOOTHING = 0.1  # the share of the latest batch in the smoothed objective
 
 
 class MiniBatches(Strategy[Clustering]):
-    """Updates by batches of random rows, and one pass over all; no features of all are kept."""
+    """Updates with batches of random rows, then one pass over all rows; caches no features."""
 
     def serves(self, problem: Clustering) -> bool:
         return not problem.is_exact and problem.batch_size is not None
@@ -32,15 +32,17 @@ class MiniBatches(Strategy[Clustering]):
         assert problem.batch_size is not None
         size = min(problem.batch_size, problem.factors.shape[0])
         batch = problem.factors.parts.take_bytes(size) + 4 * 8 * size
-        return [{**beside_features(problem), "batch": batch}]
+        return [{**other_memory(problem), "batch": batch}]
 
     def solve(self, problem: Clustering) -> Run:
         assert problem.batch_size is not None
         factors, rows, weights = problem.factors, problem.rows, problem.weights
+        approximation = problem.approximation
+        assert approximation is not None
         sample = Sample.draw(problem, factors, single=True)
         start = first_centres(problem, sample, factors)
         centres, history = on_batches(
-            lambda numbers: problem.approximation.factor_rows(rows.choose(numbers)),
+            lambda numbers: approximation.factor_rows(rows.choose(numbers)),
             weights,
             start.centres[0],
             start.masses,
@@ -57,11 +59,12 @@ class MiniBatches(Strategy[Clustering]):
 def update(
     centres: Array, counts: Array, factors: Factors, weights: Array
 ) -> tuple[Array, Array, FeaturedRun]:
-    """Move each centre to the mean of its rows so far and those that are nearest to it now.
+    """Move each centre to the mean of its rows so far and those of the batch nearest to it.
 
-    (Sculley, 2010, whose steps one by one come to the same.) A centre to which no row came yet
-    moves to the row of the batch that is farthest from all. Returns the centres, the mass of the
-    rows that each is the mean of, and the pass over the batch that was made before they moved.
+    This is equivalent to the row-by-row steps of Sculley (2010). A centre without any rows so far
+    moves to the row of the batch that is farthest from all centres. Returns the centres (k, r), the
+    total weight (k,) of the rows averaged in each, and the pass over the batch before they moved.
+    ``counts`` (k,) is that weight so far, ``weights`` (n,) are those of the batch.
     """
     run = one_pass(factors, weights, centres)
     total = counts + run.masses
@@ -80,10 +83,12 @@ def on_batches(
     max_iter: int,
     tol: float,
 ) -> tuple[Array, list[float]]:
-    """Updates by batches of random rows until the smoothed objective no longer falls.
+    """Update with batches of random rows until the smoothed objective no longer falls.
 
-    ``part(numbers)`` gives the factors of some rows; ``max_iter`` is that of passes over as many
-    rows as there are. Returns the centres, and the objective as each batch estimates it.
+    ``part(numbers)`` returns the factors of some rows; ``max_iter`` counts batches that together
+    have n rows as one pass. ``weights`` (n,) are those of all rows; ``centres`` (k, r) are the
+    first ones, means of rows with total weights ``counts`` (k,). Returns the centres (k, r), and
+    the objective estimated from each batch.
     """
     xp, n = array_ops.namespace(weights), weights.shape[0]
     total = float(xp.sum(weights))

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
+from gramian.approximations import Approximation
 from gramian.backend.array_ops import Array
 from gramian.learners.strategy import Problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Clustering(Problem):
-    """Rows that are to be put into k clusters."""
+    """Divide rows into k clusters."""
 
     k: int
-    init: Any
+    init: str | Array
     restarts: int
     max_iter: int
     tol: float
     batch_size: int | None
-    half: bool  # whether features are kept in half precision
-    approximation: Any = None  # the one in use, fitted
+    half: bool  # whether features are cached in half precision
+    approximation: Approximation | None = None  # the one in use, fitted
 
 
 @dataclass(eq=False)
 class Run:
-    """One restart, of n rows and k clusters."""
+    """One restart on n rows with k clusters."""
 
-    labels: Array  # of shape (n,)
-    centres: Array = None  # those that the labels refer to, of shape (k, r), by r features
-    # What a row's kernel values or features are multiplied with to give its products with the
-    # centres: weights of the rows, of shape (n, k), or on factors S centresᵀ, of shape (r, k).
+    labels: Array  # (n,)
+    centres: Array = None  # features of the centres that the labels refer to, (k, r)
+    # Kernel values or features times ``dual`` are inner products with the centres: it has weights
+    # of rows, (n, k), or for factors S centresᵀ, (r, k).
     dual: Array = None
-    norms: Array = None  # of the centres, squared, of shape (k,)
-    masses: Array = None  # the weight of each cluster's rows, of shape (k,)
+    norms: Array = None  # squared norms of the centres, (k,)
+    masses: Array = None  # the total weight of each cluster's rows, (k,)
     trace: float = 0.0  # of the weighted rows: rounding in the objective is relative to it
     history: list[float] = field(default_factory=list)  # the objective after each pass
     done: bool = False
@@ -43,7 +45,7 @@ class Run:
         return self.history[-1]
 
     def record(self, inertia: float, unchanged: bool, tol: float) -> None:
-        """Note the objective; done when no label changed or it hardly fell."""
+        """Record the objective; the run is done if no label changed or it hardly fell."""
         self.history.append(max(inertia, 0.0))
         if len(self.history) > 1:
             before, now = self.history[-2:]
@@ -51,7 +53,10 @@ class Run:
         self.done = unchanged
 
 
-def best_of(runs: list[Any]) -> Any:
-    """The run of the least objective; of several that differ by rounding alone, the first."""
+R = TypeVar("R", bound=Run)
+
+
+def best_of(runs: Sequence[R]) -> R:
+    """Return the run with the smallest objective; the first if they differ only by rounding."""
     least = min(run.inertia for run in runs)
     return next(run for run in runs if run.inertia <= least + 1e-10 * run.trace)

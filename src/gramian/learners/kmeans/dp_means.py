@@ -1,4 +1,4 @@
-"""DP-means: passes over features in which far rows open clusters."""
+"""DP-means: in each pass over the features, far rows open clusters."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from gramian.backend.progress import progress
 from gramian.learners.kmeans.lloyd import centre_of, distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.learners.kmeans.seeding import with_weight
-from gramian.learners.strategy import Problem, Strategy, keeping, room_beside
+from gramian.learners.strategy import Problem, Strategy, keeping, room_left
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors
 
-CHUNK = 1024  # far rows that are looked at together
+CHUNK = 1024  # far rows that are processed together
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenClustering(Problem):
-    """Rows that are to be put into as many clusters as a threshold opens."""
+    """Divide rows into as many clusters as a threshold opens."""
 
-    threshold: float | None  # None: it follows from the expected clusters
+    threshold: float | None  # None: it follows from expected_clusters
     expected_clusters: int
     max_clusters: int | None
     max_iter: int
 
     @cached_property
     def arranged(self) -> Array:
-        """The weights, in the order of the factors' parts, as labels and distances are."""
+        """The weights (n,) in the order of the factors' parts, like labels and distances."""
         return self.factors.arrange(self.weights)
 
 
 class Clusters(NamedTuple):
-    """What DP-means finds."""
+    """The result of DP-means."""
 
     run: FeaturedRun  # its labels are in the order of the factors' parts
-    squared: Array  # distances of the rows to their centres, of shape (n,)
-    centres: Array  # of shape (k, r)
-    counts: Array  # the weights that the centres are means of, of shape (k,)
+    squared: Array  # squared distances of the rows to their centres, (n,)
+    centres: Array  # (k, r)
+    counts: Array  # the total weight of the rows averaged in each centre, (k,)
     threshold: float
     factors: Factors
 
@@ -56,7 +56,7 @@ class DPMeans(Strategy[OpenClustering]):
         return not problem.is_exact
 
     def memory(self, problem: OpenClustering) -> Sequence[Amounts]:
-        return [keeping(problem.factors, beside_features(problem), partly=True)]
+        return [keeping(problem.factors, other_memory(problem), partly=True)]
 
     def solve(self, problem: OpenClustering) -> Clusters:
         problem = with_features(problem)
@@ -86,9 +86,9 @@ class DPMeans(Strategy[OpenClustering]):
 
 
 def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Clusters:
-    """One pass over a batch: far rows open clusters, then centres move to the means of all rows.
+    """Make one pass over a batch: far rows open clusters, then centres move to the new means.
 
-    ``counts`` are the weights of the rows that the centres, of shape (k, r), are means of so far.
+    ``counts`` (k,) is the total weight of the rows averaged in each of the centres (k, r) so far.
     """
     problem = with_features(problem)
     assert problem.threshold is not None
@@ -104,16 +104,16 @@ def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Cluster
 
 
 def with_features(problem: OpenClustering) -> OpenClustering:
-    """With as many features kept as fit the memory budget."""
-    room = room_beside(beside_features(problem))
+    """Cache as many features as fit the memory budget."""
+    room = room_left(other_memory(problem))
     return replace(problem, matrix=problem.factors.persist(room, partly=True))
 
 
-def beside_features(problem: OpenClustering) -> Amounts:
-    """What passes over factors take beside these."""
+def other_memory(problem: OpenClustering) -> Amounts:
+    """Return the memory that passes over factors take, in addition to the features."""
     factors, expected = problem.factors, problem.expected_clusters
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
-    # As many clusters as there may be, or else as many as are expected.
+    # The largest number of clusters if it is set, else the expected number.
     k = expected if problem.max_clusters is None else problem.max_clusters
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     sample = min(n, _sample_size(expected))
@@ -128,8 +128,9 @@ def beside_features(problem: OpenClustering) -> Amounts:
 def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> tuple[int, Array]:
     """Let rows beyond the threshold open clusters, in the order of the data.
 
-    The run's labels, sums and masses follow. Returns how many opened, and the squared distances
-    afterwards. Other rows do not meet the new centres before the next pass.
+    Updates the run's labels, sums and masses. Returns the number of new clusters, and the new
+    squared distances (n,). Rows within the threshold are not compared with the new centres until
+    the next pass.
     """
     assert problem.threshold is not None
     factors, weights = problem.factors, problem.arranged
@@ -151,8 +152,8 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
         total, w = k + len(opened.centres), counted[rows]
         config.check_fits(
             8 * 8 * total * factors.rank,
-            f"{total} clusters and more, which threshold={problem.threshold:.3g} opens",
-            "Use a larger threshold, or max_clusters",
+            f"the {total} or more clusters that threshold={problem.threshold:.3g} opens",
+            "Use a larger threshold, or set max_clusters",
         )
         gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
         gains += array_ops.sum_by_label(z, new, w, total, labels[rows])
@@ -167,26 +168,28 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
 
 
 class Opened:
-    """Clusters that far rows open, one after the other."""
+    """The clusters that far rows open, one after the other."""
 
     def __init__(self, core: BlockCore | None, limit: float, room: int) -> None:
         self.core = core  # the metric
-        self.limit = limit  # the square of the threshold
-        self.room = room
+        self.limit = limit  # the squared threshold
+        self.room = room  # the largest number of new clusters
         self.centres: list[np.ndarray] = []
         self.norms: list[float] = []
 
     def take(self, z: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which of the opened clusters each of these rows joins, or -1, and its squared distance.
+        """Return the new cluster that each row joins, or -1, and its squared distance; both (n,).
 
-        ``squared`` are the distances from the centres before. A row joins the nearest cluster that
-        was open when it came, or opens one if all are too far.
+        ``z`` (n, r) are the rows' features, ``squared`` (n,) their squared distances to the old
+        centres. In order, each row joins the nearest cluster that is open by then, or opens one if
+        all are too far.
         """
         in_metric = z if self.core is None else self.core.matmul(z.T).T
-        own = np.einsum("ij,ij->i", z, in_metric)
+        lengths = np.einsum("ij,ij->i", z, in_metric)
         labels, nearest = np.full(len(z), -1), squared.copy()
         if self.centres:
-            distances = own[:, None] + self.norms - 2.0 * (in_metric @ np.transpose(self.centres))
+            products = in_metric @ np.transpose(self.centres)
+            distances = lengths[:, None] + self.norms - 2.0 * products
             closest = distances.argmin(axis=1)
             distances = distances[np.arange(len(z)), closest]
             closer = distances < nearest
@@ -197,51 +200,54 @@ class Opened:
             if not len(far):
                 break
             at += int(far[0])
-            distances = own[at:] + own[at] - 2.0 * (in_metric[at:] @ z[at])
+            distances = lengths[at:] + lengths[at] - 2.0 * (in_metric[at:] @ z[at])
             distances[0] = 0.0
             closer = at + np.flatnonzero(distances < nearest[at:])
             labels[closer], nearest[closer] = len(self.centres), distances[closer - at]
             self.centres.append(z[at])
-            self.norms.append(own[at])
+            self.norms.append(lengths[at])
         return labels, nearest
 
 
 def _drop_empty(run: FeaturedRun) -> int:
-    """Leave out clusters without rows; returns how many."""
+    """Remove clusters without rows; returns how many."""
     masses = array_ops.to_numpy(run.masses)
-    kept = np.flatnonzero(masses > 0)
-    if len(kept) == len(masses):
+    filled = np.flatnonzero(masses > 0)
+    if len(filled) == len(masses):
         return 0
-    numbers = np.zeros(len(masses), dtype=np.int64)  # rows without weight go where they may
-    numbers[kept] = np.arange(len(kept))
+    numbers = np.zeros(len(masses), dtype=np.int64)  # rows without weight go to cluster 0
+    numbers[filled] = np.arange(len(filled))
     run.labels = array_ops.look_up(numbers, run.labels)
-    run.sums = array_ops.take_rows(run.sums, kept)
-    run.masses = array_ops.take_rows(run.masses, kept)
-    return len(masses) - len(kept)
+    run.sums = array_ops.take_rows(run.sums, filled)
+    run.masses = array_ops.take_rows(run.masses, filled)
+    return len(masses) - len(filled)
 
 
 def _sample_size(clusters: int) -> int:
-    """The rows on which a threshold for so many clusters is sought."""
+    """Return how many rows determine the threshold for this many clusters."""
     return 1000 + 200 * clusters
 
 
 def farthest_first(
     factors: Factors, weights: Array, rounds: int, rng: np.random.Generator
 ) -> float:
-    """A distance that so many rows exceed, each the farthest from the mean and those before."""
+    """Return a threshold that ``rounds`` rows exceed, each the farthest from those before.
+
+    The first is the row farthest from the mean. ``weights`` has shape (n,).
+    """
     counted = with_weight(weights)
     most = weights.shape[0] if counted is None else len(counted)
     size = min(most, _sample_size(rounds))
     chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
     sample, w = factors.take(chosen), array_ops.take_rows(weights, chosen)
     w = array_ops.like(w, sample.parts.example(), sample.xp.float64)
-    xp, own = sample.xp, sample.diagonal()
+    xp, diagonal = sample.xp, sample.diagonal()
 
     def squared(point: Array) -> Array:
         dual = sample.core_matmul(point[:, None])
-        return own + xp.sum(point * dual[:, 0]) - 2.0 * sample.features_matmul(dual)[:, 0]
+        return diagonal + xp.sum(point * dual[:, 0]) - 2.0 * sample.features_matmul(dual)[:, 0]
 
-    noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(own))
+    noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
     nearest = squared(sample.rmatmul(w) / float(xp.sum(w)))
     last = after = noise**0.5
     for _ in range(rounds + 1):
@@ -250,6 +256,6 @@ def farthest_first(
         if float(nearest[far]) <= noise:  # all rows coincide with those taken
             break
         nearest = xp.minimum(nearest, squared(sample.coordinates(np.asarray([far]))[0, :]))
-    # Halfway to the distance of the row that would be next: a row's own would leave it to rounding
-    # whether this row opens a cluster.
+    # Halfway to the distance of the row that would be next: at a row's own distance, rounding would
+    # decide whether the row opens a cluster.
     return (last + after) / 2

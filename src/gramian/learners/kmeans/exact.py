@@ -1,7 +1,7 @@
 """Lloyd's algorithm on the exact kernel matrix.
 
-All restarts advance together and share each pass over the matrix. A centre is the mean of its rows'
-images, known by the weights of these rows.
+All restarts advance together and share each pass over the matrix. A centre is the mean of its rows
+in feature space, stored as the weights of these rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
 from gramian.kernels.tiles import tile_columns
 from gramian.learners.kmeans.clustering import Clustering, Run, best_of
-from gramian.learners.kmeans.seeding import drawn, nearest, nearest_given
+from gramian.learners.kmeans.seeding import drawn, nearest, nearest_in_init
 from gramian.learners.strategy import Strategy
 from gramian.matrices.gram import Gram
 
 
 class ExactLloyd(Strategy[Clustering]):
-    """Passes over the exact matrix, which is kept where it is small."""
+    """Passes over the exact matrix, which is stored if it is small."""
 
     def serves(self, problem: Clustering) -> bool:
         return problem.is_exact
@@ -35,7 +35,7 @@ class ExactLloyd(Strategy[Clustering]):
         tile = min(n, tile_columns(gram.rows.example()))
         step = {
             "kernel matrix": gram.kept_bytes,
-        "blocks of the matrix": gram.product_bytes,
+            "blocks of the matrix": gram.product_bytes,
             "labels": 8 * 8 * n,
             "centres as weights of rows": 5 * 8 * n * columns,
             "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),
@@ -61,19 +61,19 @@ class ExactLloyd(Strategy[Clustering]):
         return best_of(runs)
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
-        """For each restart the label of each row: its nearest first centre."""
+        """Return labels (n,) for each restart: the nearest first centre of each row."""
         k, init = problem.k, problem.init
         if not isinstance(init, str):
-            return [nearest_given(init, k, problem.gram)]
+            return [nearest_in_init(init, k, problem.gram)]
         weights = array_ops.to_numpy(problem.weights)
         seeds = [drawn(gram, k, init, weights, problem.rng) for _ in range(problem.restarts)]
         norms = [array_ops.take_rows(gram.diag(), each) for each in seeds]
-        return [nearest(gram.columns(s), own) for s, own in zip(seeds, norms, strict=True)]
+        return [nearest(gram.columns(s), norm) for s, norm in zip(seeds, norms, strict=True)]
 
 
 def _at_once(problem: Clustering) -> int:
-    """How many restarts advance together."""
-    # What each holds: a matrix of weights, its product with K, and copies of both.
+    """Return how many restarts advance together."""
+    # Each needs a matrix of weights, its product with K, and copies of both.
     room = config.memory_budget() // 4 // (problem.gram.shape[0] * problem.k * 8 * 4)
     return max(1, min(problem.restarts, room))
 
@@ -82,14 +82,14 @@ def _at_once(problem: Clustering) -> int:
 class ExactRun(Run):
     """A restart on the exact matrix."""
 
-    members: Array = None  # the weights of each cluster's rows, of shape (n, k)
-    sums: Array = None  # K times these
+    members: Array = None  # the weights of each cluster's rows, (n, k)
+    sums: Array = None  # K @ members, (n, k)
 
 
 def on_matrix(
     gram: Gram, weights: Array, first: list[Array], k: int, *, max_iter: int, tol: float
 ) -> list[ExactRun]:
-    """From first labels, one list of n for each restart."""
+    """Run from first labels, an array of shape (n,) for each restart; weights has shape (n,)."""
     xp = gram.rows.xp
     diagonal = array_ops.astype(gram.diag(), xp.float64)
     trace = float(xp.sum(weights * diagonal))
@@ -116,16 +116,16 @@ def on_matrix(
 
 
 def _members(labels: Array, weights: Array, k: int) -> Array:
-    """The n × k matrix whose columns have the weights of each cluster's rows."""
+    """Return the matrix (n, k) whose columns have the weights of each cluster's rows."""
     xp = array_ops.namespace(weights)
     numbers = array_ops.like(np.arange(k), weights)
     return array_ops.astype(labels[:, None] == numbers, xp.float64) * weights[:, None]
 
 
 def _add_up(gram: Gram, runs: list[ExactRun], members: list[Array]) -> None:
-    """Bring the runs' ``sums``, K times their ``members``, up to date.
+    """Update the runs' ``sums``, K times their ``members``.
 
-    Of a matrix that is kept, the columns of the rows that moved say how they change.
+    If the matrix is stored and few rows moved, only the columns of these rows are needed.
     """
     xp, k = gram.rows.xp, members[0].shape[1]
     if runs[0].sums is not None and gram.is_kept:
@@ -145,9 +145,9 @@ def _add_up(gram: Gram, runs: list[ExactRun], members: list[Array]) -> None:
 
 
 def _move(run: ExactRun) -> Array:
-    """Each centre to the mean of its rows; that of an empty cluster is infinitely far.
+    """Move each centre to the mean of its rows; that of an empty cluster is infinitely far away.
 
-    Returns the products of all rows with the centres, of shape (n, k).
+    Returns the inner products of all rows with the centres, shape (n, k).
     """
     xp = array_ops.namespace(run.members)
     masses = xp.sum(run.members, axis=0)
@@ -161,9 +161,10 @@ def _move(run: ExactRun) -> Array:
 def _refill(
     labels: Array, squared: Array, diagonal: Array, weights: Array, k: int
 ) -> tuple[Array, bool]:
-    """Give each empty cluster the row that is farthest from its centre, if there is any.
+    """Move the row farthest from its centre into each empty cluster, if there is one.
 
-    This never raises the objective. The second value tells whether a row was moved.
+    ``labels``, ``squared`` distances, ``diagonal`` and ``weights`` have shape (n,). This never
+    raises the objective. Returns the labels, and whether a row was moved.
     """
     host = array_ops.to_numpy(labels)
     counted = array_ops.to_numpy(weights) > 0
@@ -172,7 +173,7 @@ def _refill(
     if not len(empty):
         return labels, False
     far = array_ops.to_numpy(squared)
-    # Below this a distance is rounding: the row coincides with its centre.
+    # A smaller distance is rounding error: the row coincides with its centre.
     noise = 1e3 * array_ops.eps(diagonal.dtype) * float(np.max(array_ops.to_numpy(diagonal)))
     host, moved = host.copy(), False
     for row in np.argsort(-far):

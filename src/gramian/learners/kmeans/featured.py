@@ -1,10 +1,11 @@
-"""k-means on features of all rows, after restarts on a sample of them."""
+"""k-means on the features of all rows, after restarts on a sample."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,41 +14,40 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.learners.kmeans.clustering import Clustering, Run, best_of
 from gramian.learners.kmeans.lloyd import on_factors
-from gramian.learners.kmeans.seeding import drawn, given_features, with_weight
-from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
+from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 
 
 class FeaturedLloyd(Strategy[Clustering]):
-    """Passes over the features of all rows, of which as many are kept as fit the memory budget."""
+    """Passes over the features of all rows; as many as fit the memory budget are cached."""
 
     def serves(self, problem: Clustering) -> bool:
         return not problem.is_exact and problem.batch_size is None
 
     def memory(self, problem: Clustering) -> Sequence[Amounts]:
-        beside = beside_features(problem)
-        return [keeping(problem.factors, beside, partly=True, half=problem.half)]
+        return [keeping(problem.factors, other_memory(problem), partly=True, half=problem.half)]
 
     def solve(self, problem: Clustering) -> Run:
         factors, weights = problem.factors, problem.weights
-        # A lazy sample comes here before the processes that make the features are busy.
+        # A lazy sample is fetched before the workers are busy with features.
         early = Sample.draw(problem, factors) if array_ops.is_lazy(weights) else None
-        room = room_beside(beside_features(problem))
+        room = room_left(other_memory(problem))
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)
         start = first_centres(problem, sample, factors)
-        stop: Any = {"max_iter": problem.max_iter, "tol": problem.tol}
-        centres, kept = start.centres, factors.parts.kept()
-        if kept is not None and len(centres) == 1:  # passes over these cost far less
-            some, numbers = Factors(kept[0], factors.core), kept[1]
-            own = array_ops.take_rows(weights, numbers)
-            before = best_of(on_factors(some, own, centres, start.sample, **stop))
+        lloyd = partial(on_factors, sample=start.sample, max_iter=problem.max_iter, tol=problem.tol)
+        centres, cached = start.centres, factors.parts.kept()
+        if cached is not None and len(centres) == 1:  # passes over cached rows are far cheaper
+            some, numbers = Factors(cached[0], factors.core), cached[1]
+            some_weights = array_ops.take_rows(weights, numbers)
+            before = best_of(lloyd(some, some_weights, centres))
             centres = [before.next_centres]
-        return best_of(on_factors(factors, weights, centres, start.sample, **stop))
+        return best_of(lloyd(factors, weights, centres))
 
 
-def beside_features(problem: Clustering) -> Amounts:
-    """What passes over factors take beside these."""
+def other_memory(problem: Clustering) -> Amounts:
+    """Return the memory that passes over factors take, in addition to the features."""
     factors, k = problem.factors, problem.k
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
     size = min(n, _sample_size(k))
@@ -62,49 +62,49 @@ def beside_features(problem: Clustering) -> Amounts:
 
 
 def with_features(problem: Clustering) -> Clustering:
-    """With as many features kept as fit the memory budget."""
-    room = room_beside(beside_features(problem))
-    kept = problem.factors.persist(room, partly=True)
-    return replace(problem, matrix=kept)
+    """Cache as many features as fit the memory budget."""
+    room = room_left(other_memory(problem))
+    return replace(problem, matrix=problem.factors.persist(room, partly=True))
 
 
 def _sample_size(k: int) -> int:
-    """The rows on which restarts run: many for each of k clusters of any size."""
+    """Return how many rows restarts run on: many for each cluster, even a small one."""
     return 2000 + 400 * k
 
 
 class Sample(NamedTuple):
-    """Some rows: their factors, None where they are all rows, and their weights."""
+    """Some rows: their factors, None if they are all rows, and their weights."""
 
     factors: Factors | None
-    weights: np.ndarray
+    weights: np.ndarray  # (sampled rows,)
 
     @classmethod
     def draw(cls, problem: Clustering, factors: Factors, single: bool = False) -> Sample:
-        """Some of the rows that count; all rows where these are few, and not ``single``."""
+        """Draw rows that have weight; all rows if there are few, unless ``single``."""
         n, weights = factors.shape[0], problem.weights
         usable = with_weight(weights)
         most = n if usable is None else len(usable)
         size = min(most, _sample_size(problem.k))
         numbers = most if usable is None else usable
         chosen = np.sort(problem.rng.choice(numbers, size=size, replace=False))
-        own = np.asarray(array_ops.to_numpy(array_ops.take_rows(weights, chosen)))
+        sampled = np.asarray(array_ops.to_numpy(array_ops.take_rows(weights, chosen)))
         whole = size == n and not single
-        return cls(None if whole else factors.take(chosen), own)
+        return cls(None if whole else factors.take(chosen), sampled)
 
 
 class Start(NamedTuple):
-    """First centres, one set for each restart that goes on, and rows for empty clusters."""
+    """First centres, one set for each restart that continues, and rows for empty clusters."""
 
-    centres: list[Array]  # each of shape (k, r)
-    masses: Array  # of the rows that they are the means of, of shape (k,)
+    centres: list[Array]  # each (k, r)
+    masses: Array  # the total weight of the rows averaged in each, (k,)
     sample: Factors
 
 
 def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> Start:
-    """Where passes over all rows begin: for large data, from one set of centres.
+    """Return the centres from which passes over all rows start.
 
-    Those are the best of the restarts, each run to its end on the sample.
+    For large data they are one set, the best of the restarts, each run to convergence on the
+    sample.
     """
     k, n, init, rng = problem.k, problem.rows.shape[0], problem.init, problem.rng
     whole, weights = drawn_rows.factors is None, drawn_rows.weights
@@ -112,10 +112,11 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     double = problem.rows.xp.float64
     nothing = array_ops.like(np.zeros(k), factors.parts.example(), double)
     if not isinstance(init, str):
-        given = given_features(init, k, problem.rows, problem.approximation)
-        return Start([given], nothing, sample)
+        assert problem.approximation is not None
+        first = init_features(init, k, problem.rows, problem.approximation)
+        return Start([first], nothing, sample)
     starts = problem.restarts
-    if not whole:  # more, while a pass over the sample stays far below one over all rows
+    if not whole:  # more, as long as a pass over the sample is far cheaper than one over all rows
         starts = max(starts, min(4 * starts, n // (4 * size)))
     seeds = [drawn(sample, k, init, weights, rng) for _ in range(starts)]
     centres = [sample.coordinates(each) for each in seeds]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from math import ceil, sqrt
 from typing import Any
 
@@ -12,11 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations import Approximation, Nystroem
 from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, not_negative, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
+from gramian.learners.base import Approximate, LearnerKernel
 from gramian.learners.kmeans.batches import MiniBatches, update
 from gramian.learners.kmeans.centres import KernelCentres
 from gramian.learners.kmeans.clustering import Clustering, Run
@@ -28,48 +30,49 @@ __all__ = ["KernelKMeans"]
 
 
 class KernelKMeans(KernelCentres):
-    """k-means in the space of a kernel: clusters of any shape that the kernel can tell apart.
+    """Kernel k-means: finds clusters of any shape that the kernel can separate.
 
-    A cluster's centre is the mean of its rows' images; distances to it need only the kernel:
-    k(x, x) - 2/|C| Σ k(x, x_s) + 1/|C|² ΣΣ k(x_s, x_t).
+    A cluster's centre is the mean of its rows in feature space; distances to it need only the
+    kernel: k(x, x) - 2/|C| Σ k(x, x_s) + 1/|C|² ΣΣ k(x_s, x_t).
 
-    The exact matrix is used while it is small (some six thousand rows); all restarts then share
-    each pass over it. Beyond, a bare kernel stands for its Nyström approximation with √n landmarks
-    (Calandriello and Rosasco, 2018), and Lloyd's steps are those of the features. Restarts run to
-    their end on a sample of 2,000 rows and 400 for each cluster, and passes over all rows go on
-    from the best of them: as good as restarts on all rows, which differ by more among themselves,
-    in a third of the time. Where features of all rows do not fit the memory budget, passes over the
-    rows whose features are kept come before those over all. ``Exact(kernel)`` asks for the exact
-    matrix at any size; it is then computed anew in each pass.
+    A small kernel matrix (up to about six thousand rows) is used exactly, and all restarts share
+    each pass over it. For more rows, a plain kernel is replaced by its Nyström approximation with
+    √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
+    Restarts run to convergence on a sample of 2,000 rows plus 400 per cluster; passes over all rows
+    continue from the best of them. This is as good as restarts on all rows, which differ more among
+    themselves, in a third of the time. If the features of all rows exceed the memory budget, passes
+    over the rows whose features are cached come first. ``Exact(kernel)`` uses the exact matrix at
+    any size, recomputed in every pass.
 
     Parameters
     ----------
     n_clusters : int, default=8
+        The number of clusters.
     kernel : str, Kernel, Approximation or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
-        Clusters that wind around each other need a kernel that sees near rows only, such as
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
+        Clusters that wind around each other need a local kernel, such as
         ``RBF(("percentile", 10))``.
     init : {"k-means++", "random"} or array, default="k-means++"
-        How the first centres are chosen: rows far from each other in the kernel's distance, or any
-        rows. An array gives them: points of shape (n_clusters, n_columns), n_clusters objects, or
-        the numbers of n_clusters rows.
+        How to choose the first centres: rows far from each other in feature space, or random rows.
+        An array sets them: points of shape (n_clusters, n_columns), n_clusters objects, or
+        n_clusters row numbers.
     n_init : int, default=3
-        Restarts from different first centres; the best is kept. Up to four times as many are made
-        where they run on a small part of the rows. 1 is used where init is an array.
+        Restarts from different first centres; the best is kept. Restarts on a small sample of the
+        rows are up to four times as many. Only 1 if init is an array.
     max_iter : int, default=300
-        Passes over the rows, or over as many rows in mini-batches.
+        The largest number of passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6
-        Stop when the objective falls by less than this part of itself; 0 waits until no label
-        changes. With mini-batches, stop when the smoothed objective did so for ten of them.
+        Stop when the objective falls by less than this fraction of itself; 0 stops when no label
+        changes. With mini-batches, stop when the smoothed objective has not fallen for ten batches.
     batch_size : int, optional
-        Move the centres after each batch of so many random rows (Sculley, 2010), where passes over
-        all rows take too long: features of a batch are computed when it is drawn, and of all rows
-        once, for the labels, and never kept. A bare kernel then stands for its approximation
-        whatever the number of rows. By default, full passes.
+        Move the centres after each batch of this many random rows (Sculley, 2010), if passes over
+        all rows take too long. Features of a batch are computed when it is drawn, features of all
+        rows once, for the labels; none are cached. A plain kernel is then approximated for any
+        number of rows. By default, full passes.
     half_precision : bool, default=False
-        Keep the features of the rows in half precision, where K is approximated: half the memory,
-        on a GPU also half the time of a pass; on a CPU passes take longer. Features are rounded to
-        11 bits, so that rows almost between two centres may change sides.
+        Cache features in half precision, if K is approximated. This halves the memory, and on a GPU
+        also the time of a pass; on a CPU passes take longer. Features are rounded to 11 bits, so
+        rows about halfway between two centres may change clusters.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -78,27 +81,27 @@ class KernelKMeans(KernelCentres):
         The cluster of each training row; after ``partial_fit``, of each row of the last batch,
         before the centres moved.
     inertia_ : float
-        The sum of squared distances in the kernel's space to the nearest centre (weighted), of the
-        same rows.
+        The sum of squared distances of the same rows to the nearest centre in feature space,
+        weighted by sample weights.
     inertia_history_ : list of float
         The objective after each iteration of the best restart; it never rises. With mini-batches,
-        what each of them says of it, and at last its value.
+        the estimate from each batch, then the final value.
     n_iter_ : int
-        Its length; ``partial_fit`` counts on.
+        The number of iterations; ``partial_fit`` adds to it.
     counts_ : array of shape (n_clusters,)
-        The number (or weight) of the rows that each centre is the mean of.
+        The number (or total weight) of the rows averaged in each centre.
     centres_ : array of shape (n_clusters, r)
-        The centres by their r features, where K is approximated.
+        The r features of each centre, if K is approximated.
     centre_coefficients_ : array of shape (m, n_clusters)
-        The centres by kernel values: centre j is Σ_i a_ij k(p_i, ·), and its product with a row
-        Σ_i a_ij k(p_i, x). The p_i are the m landmarks of Nystroem, or the rows ``points_`` where K
-        is exact. Other approximations have ``centres_`` alone.
+        The centres as combinations of kernel functions: centre j is Σ_i a_ij k(p_i, ·), and its
+        inner product with a row is Σ_i a_ij k(p_i, x). The p_i are the m landmarks of Nystroem, or
+        the rows ``points_`` if K is exact. Other approximations have only ``centres_``.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
     approximation_ : Approximation or None
-        The approximation in use; ``inertia_`` and ``transform`` are then in its terms.
+        The approximation in use; ``inertia_`` and ``transform`` then use its distances.
     points_ : Rows or None
-        The training rows, of which the centres are means, where K is exact.
+        The training rows, if K is exact.
 
     Examples
     --------
@@ -109,7 +112,7 @@ class KernelKMeans(KernelCentres):
     >>> bool((labels == rings).all() or (labels != rings).all())
     True
 
-    Rows that come in batches:
+    Fit in batches:
 
     >>> model = KernelKMeans(2, kernel=RBF(gamma=5.0), random_state=0)
     >>> for batch in (X[:100], X[100:]):
@@ -124,15 +127,15 @@ class KernelKMeans(KernelCentres):
     def __init__(
         self,
         n_clusters: int = 8,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
-        init: Any = "k-means++",
+        init: str | Array = "k-means++",
         n_init: int = 3,
         max_iter: int = 300,
         tol: float = 1e-6,
         batch_size: int | None = None,
         half_precision: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
@@ -147,7 +150,7 @@ class KernelKMeans(KernelCentres):
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, ceil(sqrt(n)))
 
-    def _fits_features(self) -> Callable[[Kernel, int], Approximation] | None:
+    def _fits_features(self) -> Approximate | None:
         return None if self.batch_size is None else self._default_approximation
 
     def _pose(self, **known: Any) -> Clustering:
@@ -165,21 +168,23 @@ class KernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
-        """Find the clusters of the rows of X."""
+    def fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> KernelKMeans:
+        """Cluster the rows of X."""
         self._checked()
         problem = self._problem(X, generator(self.random_state), sample_weight, y)
         self._check_enough(problem.rows)
         run = self._choose(problem).solve(problem)
-        self._keep(run, problem.given)
+        self._keep(run, problem.input_rows)
         return self
 
     def _keep(self, run: Run, rows: Rows) -> None:
         found = int(np.count_nonzero(array_ops.to_numpy(run.masses)))
         if found < self.n_clusters:
             warnings.warn(
-                f"Only {counted(found, 'distinct cluster')} could be found for "
-                f"n_clusters={self.n_clusters}: there may be duplicates among the rows.",
+                f"Found only {counted(found, 'distinct cluster')} for "
+                f"n_clusters={self.n_clusters}: the rows may contain duplicates.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -192,16 +197,20 @@ class KernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelKMeans:
-        """Move the centres by a batch of rows: each to the mean of all rows that came to it.
+    def partial_fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> KernelKMeans:
+        """Update the centres with a batch of rows.
 
-        The first batch gives the kernel's parameters and the landmarks of an approximation (unless
-        that is given fitted), and the first centres: from ``init``, by Lloyd's steps on the batch
-        where that is no array. It should have at least as many rows as there are clusters, better a
-        thousand. A centre to which no row came yet moves to the farthest row of the batch.
+        Each centre moves to the mean of all rows assigned to it so far. The first batch sets the
+        kernel's parameters, the landmarks of an approximation (unless it is fitted already), and
+        the first centres: those in ``init``, or centres found by Lloyd's algorithm on the batch. It
+        needs at least as many rows as clusters, and should have a thousand. A centre without any
+        rows so far moves to the farthest row of the batch.
 
-        After a ``fit`` on an approximation its centres move on; after one on the exact matrix,
-        whose centres are known by all its rows, ``partial_fit`` begins anew.
+        After a ``fit`` with an approximation, the centres of that fit are updated. After a ``fit``
+        with the exact matrix, whose centres depend on all of its rows, ``partial_fit`` starts
+        again.
         """
         if hasattr(self, "centres_"):
             batch = with_features(self._next_batch(X, sample_weight))
@@ -224,7 +233,7 @@ class KernelKMeans(KernelCentres):
         return self
 
     def _checked(self) -> int:
-        """The number of clusters, the other parameters checked too."""
+        """Check the parameters; returns the number of clusters."""
         not_negative(self, "tol", self.tol)
         positive_integer(self, "max_iter", self.max_iter)
         if self.batch_size is not None:

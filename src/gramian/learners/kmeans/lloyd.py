@@ -1,7 +1,7 @@
-"""Lloyd's algorithm on features: a centre is the mean of its rows of Z, and distances are of S.
+"""Lloyd's algorithm on features: a centre is the mean of its rows of Z; S defines distances.
 
 ||z - c||² = zᵀSz - 2 zᵀSc + cᵀSc. Several restarts advance together and share each pass. A single
-one looks again only at rows that could have changed their cluster.
+one checks only the rows whose cluster may have changed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def on_factors(
     max_iter: int,
     tol: float,
 ) -> list[FeaturedRun]:
-    """From first centres, of shape (k, r) for each restart; one pass over all rows per iteration.
+    """Run from first centres, shape (k, r) for each restart; one pass over all rows per iteration.
 
-    ``sample`` are some rows, of which an empty cluster takes the farthest.
+    An empty cluster gets the farthest row of ``sample``. ``weights`` has shape (n,).
     """
-    weights = factors.arrange(weights)  # labels too are in the order of the parts, until the end
+    weights = factors.arrange(weights)  # labels are also in the order of the parts, until the end
     runs = [FeaturedRun(no_labels(weights), next_centres=centres) for centres in first]
     single = len(runs) == 1 and first[0].shape[0] > 1
     doubt = Doubt(factors) if single and Doubt.is_possible(factors) else None
@@ -39,7 +39,7 @@ def on_factors(
             if not going:
                 break
             changes, inertia = assign(factors, weights, going, number == 0, doubt)
-            if number == 0:  # the first pass tells the trace
+            if number == 0:  # the first pass computes the trace
                 trace = inertia - runs[0].objective()
                 for run in runs:
                     run.trace = trace
@@ -57,7 +57,7 @@ def on_factors(
 
 
 def one_pass(factors: Factors, weights: Array, centres: Array) -> FeaturedRun:
-    """The rows at their nearest centres: labels, sums, masses and the objective."""
+    """Assign rows to the nearest of the centres (k, r): labels, sums, masses and the objective."""
     weights = factors.arrange(weights)
     run = FeaturedRun(no_labels(weights), next_centres=centres)
     _, inertia = assign(factors, weights, [run], measured=True)
@@ -67,7 +67,7 @@ def one_pass(factors: Factors, weights: Array, centres: Array) -> FeaturedRun:
 
 
 def no_labels(weights: Array) -> Array:
-    """Labels of rows that are in no cluster yet."""
+    """Return labels -1: no row is in a cluster yet."""
     xp = array_ops.namespace(weights)
     return xp.full_like(weights, -1, dtype=xp.int64)
 
@@ -79,39 +79,39 @@ def assign(
     measured: bool = False,
     doubt: Doubt | None = None,
 ) -> tuple[list[int], float]:
-    """One pass: each row to the nearest of the ``next_centres``, for each of the runs.
+    """Assign each row to the nearest of the ``next_centres`` of each run, in one pass.
 
-    Returns how many rows changed, for each run, and where ``measured`` the first run's inertia.
-    With ``doubt``, for a single run, only rows in doubt are looked at.
+    Returns the number of changed rows of each run and, if ``measured``, the first run's inertia.
+    With ``doubt``, for a single run, only rows in doubt are checked.
     """
     if doubt is not None:
-        told = doubt.walk(factors, weights, runs[0], measured)
+        counts = doubt.walk(factors, weights, runs[0], measured)
     else:
         labels = [run.labels for run in runs]
-        told, labels = walk(factors, weights, runs, labels, measured=measured)
-        for run, own in zip(runs, labels, strict=True):
-            run.labels = own
-    return [int(told[i]) for i in range(len(runs))], float(told[-1])
+        counts, labels = walk(factors, weights, runs, labels, measured=measured)
+        for run, run_labels in zip(runs, labels, strict=True):
+            run.labels = run_labels
+    return [int(counts[i]) for i in range(len(runs))], float(counts[-1])
 
 
 def distances(factors: Factors, weights: Array, run: FeaturedRun) -> tuple[int, Array]:
-    """One pass: how many rows changed, and the squared distance of each to its centre."""
-    none = array_ops.namespace(weights).zeros_like(weights)
-    told, (run.labels, squared) = walk(factors, weights, [run], [run.labels, none])
-    return int(told[0]), squared
+    """Return the number of changed rows, and squared distances (n,) to the centres, in one pass."""
+    zeros = array_ops.namespace(weights).zeros_like(weights)
+    counts, (run.labels, squared) = walk(factors, weights, [run], [run.labels, zeros])
+    return int(counts[0]), squared
 
 
 def centre_of(sums: Array, masses: Array) -> Array:
-    """The mean of each cluster; of an empty one, 0."""
+    """Return the mean (k, r) of each cluster from sums (k, r) and masses (k,); 0 if it is empty."""
     xp = array_ops.namespace(sums)
     return sums / xp.where(masses > 0, masses, xp.ones_like(masses))[:, None]
 
 
 def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) -> tuple[Array, bool]:
-    """The centres; where a cluster is empty, the sampled row farthest from all of them.
+    """Move the centre of each empty cluster to the sampled row farthest from all centres.
 
-    The second value tells whether there was one. Where all rows coincide with centres, an empty
-    cluster's stays as it was before.
+    Returns the centres (k, r), and whether any was moved. If all rows coincide with centres, an
+    empty cluster gets back its centre from ``before`` (k, r).
     """
     masses = array_ops.to_numpy(masses)
     empty = np.flatnonzero(masses == 0)
@@ -119,13 +119,13 @@ def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) ->
         return centres, False
     xp = array_ops.namespace(centres)
     centres, refilled = array_ops.copy(centres), False
-    kept = [centres[int(j), :] for j in np.flatnonzero(masses > 0)]
+    filled = [centres[int(j), :] for j in np.flatnonzero(masses > 0)]
     diagonal = sample.diagonal()
     noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
     for j in empty:
-        filled = xp.matrix_transpose(xp.stack(kept))
-        dual = sample.core_matmul(filled)
-        squared = xp.sum(filled * dual, axis=0) - 2.0 * sample.features_matmul(dual)
+        columns = xp.matrix_transpose(xp.stack(filled))
+        dual = sample.core_matmul(columns)
+        squared = xp.sum(columns * dual, axis=0) - 2.0 * sample.features_matmul(dual)
         nearest = xp.min(squared, axis=1) + diagonal
         far = int(xp.argmax(nearest))
         if float(nearest[far]) <= noise:
@@ -133,6 +133,6 @@ def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) ->
             continue
         point = sample.coordinates(np.asarray([far]))[0, :]
         centres[int(j), :] = point
-        kept.append(point)
+        filled.append(point)
         refilled = True
     return centres, refilled

@@ -1,4 +1,4 @@
-"""Passes that skip the rows whose cluster is certain, by their margins (Hamerly, 2010)."""
+"""Passes that skip rows whose cluster cannot have changed, by their margins (Hamerly, 2010)."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from gramian.matrices.factors import Factors
 
 
 class Doubt:
-    """Which rows could have another nearest centre than before, in the order of the parts.
+    """Tracks which rows may have a new nearest centre, in the order of the parts.
 
-    Of each row a margin is known: by how much farther than its own centre the next one is, less the
-    way that the centres have gone since it was looked at. While that is positive, the row's cluster
-    is certain without its features.
+    A row's margin is how much farther the second nearest centre is than the nearest, minus the
+    distance that the centres have moved since the row was last checked. While it is positive, the
+    row's cluster cannot have changed, and its features are not needed.
     """
 
     def __init__(self, factors: Factors) -> None:
         self.margins = array_ops.astype(factors.parts.place.constant(0.0), np.float32)
-        self.way: np.ndarray | None = None  # what lazy margins are still to shrink by
+        self.way: np.ndarray | None = None  # by label (k,), still to subtract from lazy margins
 
     @staticmethod
     def is_possible(factors: Factors) -> bool:
-        """Whether distances obey the triangle inequality, and rows can be picked out."""
+        """Whether distances obey the triangle inequality, and rows can be selected."""
         return factors.core is None and not array_ops.is_foreign(factors.parts.example())
 
     def walk(
         self, factors: Factors, weights: Array, run: FeaturedRun, measured: bool = False
     ) -> Array:
-        """:func:`passes.walk` for a single run, over the rows in doubt alone.
+        """:func:`passes.walk` for a single run, over only the rows in doubt.
 
-        Where other processes hold the rows, each picks out its own; ``measured`` looks at all.
+        If the rows are on workers, each selects its own; ``measured`` checks all rows.
         """
         rows = None if measured or array_ops.is_lazy(self.margins) else doubtful(self.margins)
         if rows is None:
             way = self.way
             state = [run.labels, self.margins]
-            told, (run.labels, self.margins) = walk(
+            counts, (run.labels, self.margins) = walk(
                 factors, weights, [run], state, measured=measured,
                 wrap=lambda looks: WithMargins(looks, way),
             )  # fmt: skip
             self.way = None
-            return told
+            return counts
         some = [run.labels[rows], self.margins[rows]]
         chosen = Factors(factors.parts.choose(rows), factors.core)
-        told, some = walk(chosen, weights[rows], [run], some, wrap=lambda looks: WithMargins(looks))
+        counts, some = walk(chosen, weights[rows], [run], some, wrap=WithMargins)
         run.labels[rows], self.margins[rows] = some
         run.masses = array_ops.mass_by_label(run.labels, weights, run.centres.shape[0])
-        return told
+        return counts
 
     def move(self, run: FeaturedRun) -> None:
-        """The centres move: margins shrink by the way of the own and of any other."""
+        """Reduce margins by how far a row's own centre and any other centre have moved."""
         way = np.sqrt(np.sum((run.next_centres - run.centres) ** 2, axis=1))
         farthest, second = np.argsort(-way)[:2].tolist()
         other = np.full(len(way), way[farthest])
@@ -65,7 +65,7 @@ class Doubt:
 
     @staticmethod
     def margin(products: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The margins of some rows from ||c||² - 2zᵀc, which is overwritten, and ||z||²."""
+        """Return margins (n,) from ||c||² - 2zᵀc (n, k), which is overwritten, and ||z||² (n,)."""
         places = np.arange(len(labels))
         nearest = products[places, labels]
         products[places, labels] = np.inf
@@ -77,10 +77,10 @@ class Doubt:
 
 
 class WithMargins:
-    """A look at a block that also writes the margins of its rows.
+    """Assigns a block of rows, and also updates their margins.
 
-    With a ``way`` that the centres went, by label, only the rows in doubt are looked at: the
-    process that holds the rows picks them out.
+    With ``way`` (k,), how far to reduce margins by label, only the rows in doubt are checked; the
+    worker that has the rows selects them.
     """
 
     def __init__(self, looks: Looks, way: np.ndarray | None = None) -> None:
@@ -95,9 +95,9 @@ class WithMargins:
         if rows is None:
             return self._all(z, w, labels, margins)
         some = labels[rows], margins[rows]
-        gains, _, told = self._all(z[rows], w[rows], *some)
+        gains, _, counts = self._all(z[rows], w[rows], *some)
         labels[rows], margins[rows] = some
-        return gains, array_ops.mass_by_label(labels, w, self.looks.k), told
+        return gains, array_ops.mass_by_label(labels, w, self.looks.k), counts
 
     def _all(self, z: Array, w: Array, labels: Array, margins: Array) -> Looked:
         z, products, looked = self.looks.look(z, w, [labels])
@@ -106,6 +106,6 @@ class WithMargins:
 
 
 def doubtful(margins: np.ndarray) -> np.ndarray | None:
-    """The places of margins that are used up; None where they are too many to be picked out."""
+    """Return the positions of margins not above 0; None if they are too many to select."""
     used = margins <= 0
     return np.flatnonzero(used) if 2 * np.count_nonzero(used) < len(used) else None

@@ -1,50 +1,51 @@
-"""Kernel k-means that finds the number of clusters as rows come: DP-means."""
+"""Kernel k-means that finds the number of clusters: DP-means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gramian.approximations import Approximation
 from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.estimators.base import all_or_nothing, generator
-from gramian.kernels import Kernel
-from gramian.learners.kmeans.centres import KernelCentres, of_a_stream
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.learners.base import Approximate, LearnerKernel
+from gramian.learners.kmeans.centres import KernelCentres, for_stream
 from gramian.learners.kmeans.dp_means import Clusters, DPMeans, OpenClustering, add_batch
 
 __all__ = ["OnlineKernelKMeans"]
 
 
 class OnlineKernelKMeans(KernelCentres):
-    """DP-means in the space of a kernel: a row far from every centre opens a cluster.
+    """Kernel DP-means: a row far from every centre opens a new cluster.
 
-    (Kulis and Jordan, 2012.) The objective is that of k-means and threshold² for each cluster:
-    each pass of ``fit`` lowers it, and ``partial_fit`` follows a stream. Both work on the features
-    of an approximation, learned from the first rows: by default Nyström with 100 landmarks, or √n
-    where that is more. Its distances are those of K̃, in which rows unlike all landmarks lie close
-    to each other; a stream that goes where its first rows were not needs features that know of
-    that place, such as ``RandomFourier``, or an approximation that is given fitted.
+    The objective is that of k-means plus threshold² per cluster (Kulis and Jordan, 2012). Each pass
+    of ``fit`` lowers it; ``partial_fit`` follows a stream. Both use the features of an
+    approximation fitted to the first rows: by default Nyström with √n landmarks, but at least 100.
+    Distances are those of K̃, in which rows unlike all landmarks are close to each other. If later
+    rows of a stream differ from the first ones, use features that cover them, such as
+    ``RandomFourier``, or an approximation that is fitted already.
 
     Parameters
     ----------
     threshold : float, optional
-        The distance, in the kernel's space, beyond which a row opens a cluster. With an RBF kernel
-        no distance exceeds √2. By default it follows from ``expected_clusters``.
+        The distance in feature space beyond which a row opens a cluster. With an RBF kernel no
+        distance exceeds √2. By default it follows from ``expected_clusters``.
     kernel : str, Kernel, Approximation or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     expected_clusters : int, default=8
-        A guess, which decides the threshold where none is given (Kulis and Jordan's rule): take the
-        mean of the first rows, then so many times the row farthest from all taken. The threshold
-        lies halfway between the distances of the last of them and of the one that would be next.
+        A guess, which determines the threshold if none is set (the rule of Kulis and Jordan): start
+        from the mean of the first rows, and repeatedly take the row farthest from all taken so far,
+        this many times. The threshold is halfway between the distance of the last of them and that
+        of the row that would be next.
     max_clusters : int, optional
-        When there are so many, far rows go to the nearest.
+        The largest number of clusters; far rows then join the nearest.
     max_iter : int, default=100
-        Passes of ``fit`` over the rows.
+        The largest number of passes of ``fit`` over the rows.
     random_state : int, Generator or None, default=None
-        For the approximation, and for the rows on which a threshold is sought where there are many.
+        Draws for the approximation, and the sample of rows that determines the threshold.
 
     Attributes
     ----------
@@ -53,22 +54,24 @@ class OnlineKernelKMeans(KernelCentres):
     threshold_ : float
         The threshold in use.
     centres_ : array of shape (n_clusters_, r)
-        The centres by their r features.
+        The r features of each centre.
     centre_coefficients_ : array of shape (m, n_clusters_)
-        The centres by kernel values with the landmarks of Nystroem, as in :class:`KernelKMeans`.
+        The centres as combinations of Nystroem's landmarks, as in :class:`KernelKMeans`.
     counts_ : array of shape (n_clusters_,)
-        The number (or weight) of the rows that each centre is the mean of.
+        The number (or total weight) of the rows averaged in each centre.
     labels_ : array of shape (n,)
         The cluster of each row of the fit, or of the last batch, before the centres moved.
     inertia_ : float
-        The sum of squared distances of the same rows to their centres (weighted).
+        The sum of squared distances of the same rows to their centres, weighted by sample weights.
     objective_history_ : list of float
-        inertia + threshold² n_clusters after each pass of the fit; it never rises, unless rows
-        weigh less than 1.
+        inertia + threshold² n_clusters after each pass of the fit; it never rises, unless some
+        sample weights are below 1.
     n_iter_ : int
-        Passes over the rows of the fit; ``partial_fit`` counts on.
+        The number of passes over the rows of the fit; ``partial_fit`` adds 1.
     kernel_ : Kernel
+        The kernel in use, with its parameters fitted.
     approximation_ : Approximation
+        The approximation in use.
 
     Examples
     --------
@@ -88,12 +91,12 @@ class OnlineKernelKMeans(KernelCentres):
     def __init__(
         self,
         threshold: float | None = None,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
         expected_clusters: int = 8,
         max_clusters: int | None = None,
         max_iter: int = 100,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.threshold = threshold
         self.kernel = kernel
@@ -104,8 +107,10 @@ class OnlineKernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelKMeans:
-        """Find the clusters of the rows of X, in passes until nothing changes."""
+    def fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> OnlineKernelKMeans:
+        """Cluster the rows of X, in passes until nothing changes."""
         self._checked()
         problem = self._first_batch(X, generator(self.random_state), sample_weight, y)
         found = self._choose(problem).solve(problem)
@@ -117,11 +122,14 @@ class OnlineKernelKMeans(KernelCentres):
 
     @all_or_nothing
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelKMeans:
-        """Take in a batch of rows: far ones open clusters, in their order; then centres move.
+    def partial_fit(
+        self, X: RowsLike, y: Array | None = None, sample_weight: Array | None = None
+    ) -> OnlineKernelKMeans:
+        """Add a batch of rows: far rows open clusters, in their order; then the centres move.
 
-        Each to the mean of all rows that came to it. The first batch is fitted: what is learned of
-        the kernel, and the threshold where none is given, are learned from it.
+        Each centre moves to the mean of all rows assigned to it so far. The first batch is passed
+        to ``fit``: it determines the kernel's parameters, the features and, if it is not set, the
+        threshold.
         """
         if not hasattr(self, "_learned"):
             return self.fit(X, y, sample_weight)
@@ -131,8 +139,8 @@ class OnlineKernelKMeans(KernelCentres):
         self._keep(add_batch(batch, self.centres_, self.counts_), batch)
         return self
 
-    def _fits_features(self) -> Callable[[Kernel, int], Approximation]:
-        return of_a_stream
+    def _fits_features(self) -> Approximate:
+        return for_stream
 
     def _pose(self, **known: Any) -> OpenClustering:
         self._checked()

@@ -1,18 +1,17 @@
-"""One pass of Lloyd's algorithm over features: each row to its nearest centre.
+"""One pass of Lloyd's algorithm over features: assign each row to its nearest centre.
 
-Weights, labels and what else belongs to a row are in the order of the factors' parts.
+Weights, labels and other arrays with an entry per row are in the order of the factors' parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.learners.kmeans.clustering import Run
 from gramian.matrices.factors import Factors, norms_in
 
@@ -21,44 +20,44 @@ from gramian.matrices.factors import Factors, norms_in
 class FeaturedRun(Run):
     """A restart on features."""
 
-    next_centres: Array = None  # those of the next pass, of shape (k, r)
-    sums: Array = None  # of each cluster's rows of Z, of shape (k, r)
+    next_centres: Array = None  # centres of the next pass, (k, r)
+    sums: Array = None  # sums of each cluster's rows of Z, (k, r)
 
     def objective(self) -> float:
-        """The squared distances of the rows to their centres, summed up, from the sums alone."""
+        """Return the sum of squared distances to the centres; it follows from the sums."""
         xp = array_ops.namespace(self.sums)
         products = xp.sum(self.sums * xp.matrix_transpose(self.dual))
         return self.trace + float(xp.sum(self.masses * self.norms) - 2.0 * products)
 
 
-# What a look at some rows tells, for ``runs`` restarts of k clusters each: what the sums gain, of
-# shape (runs · k, columns); the masses, of shape (runs · k,); how many rows changed for each run,
-# and the first run's inertia if that is measured, of shape (runs + 1,).
+# The result of assigning some rows, for ``runs`` restarts with k clusters each: changes of the sums
+# (runs · k, columns); masses (runs · k,); and the number of changed rows of each run, followed by
+# the first run's inertia if it is measured (runs + 1,).
 Looked = tuple[Array, Array, Array]
 
 
 class Looks:
-    """What a block of rows is told: the nearest centre of each, for one or more runs.
+    """Assigns a block of rows to the nearest centres of one or more runs.
 
-    It refers to blocks and small arrays alone, so that it can be sent to where the rows are.
+    It refers only to small arrays, so it can be sent to the workers that have the rows.
     """
 
     def __init__(
-        self, dual: Array, norms: Array, k: int, lengths: Callable[[Array], Array], dtype: Any,
+        self, dual: Array, norms: Array, k: int, lengths: Callable[[Array], Array], dtype: DType,
         measured: bool,
     ) -> None:  # fmt: skip
         self.right = array_ops.contiguous(array_ops.astype(-2.0 * dual, dtype))  # (columns, runs·k)
         self.offset = array_ops.astype(norms, dtype)  # (runs · k,)
         self.k = k
-        self.lengths = lengths  # of a block z, zᵀSz of each row
+        self.lengths = lengths  # returns zᵀSz for each row of a block z
         self.dtype = dtype
         self.measured = measured
 
     def __call__(self, z: Array, w: Array, *state: Array) -> Looked:
-        """At rows with features z and weights w; the state is written to.
+        """Assign rows with features z (rows, columns) and weights w (rows,); updates the state.
 
-        It is the labels, an array for each run, and then, if there is one more array, the squared
-        distances to the nearest centres of the first run.
+        The state has the labels, an array (rows,) for each run. If there is one more array, it gets
+        the squared distances to the nearest centres of the first run.
         """
         labels = state[: self.offset.shape[0] // self.k]
         if len(state) == 1 and not self.measured and fused_pass_serves(z, self.k):
@@ -69,25 +68,25 @@ class Looks:
         return looked
 
     def look(self, z: Array, w: Array, labels: Sequence[Array]) -> tuple[Array, Array, Looked]:
-        """Also the features as they were computed with, and ||c||² - 2 zᵀSc of each centre."""
+        """Also return the converted features, and ||c||² - 2 zᵀSc for each row and centre."""
         xp, k = array_ops.namespace(self.right), self.k
         z = array_ops.astype(z, self.dtype)
         products = array_ops.matmul(z, self.right)
         products += self.offset
-        gains, masses, told = [], [], []
+        gains, masses, changed = [], [], []
         for i, old in enumerate(labels):
             new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
             moved = xp.nonzero(new != old)[0]
             gains.append(_gain(z, w, old, new, moved, k))
             masses.append(array_ops.mass_by_label(new, w, k))
-            told.append(float(moved.shape[0]))
+            changed.append(float(moved.shape[0]))
             old[...] = new
         inertia = float(xp.sum(w * self.distances(z, products))) if self.measured else 0.0
-        changes = array_ops.like(np.asarray([*told, inertia]), masses[0])
-        return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), changes)
+        counts = array_ops.like(np.asarray([*changed, inertia]), masses[0])
+        return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), counts)
 
     def distances(self, z: Array, products: Array) -> Array:
-        """Squared distances to the nearest centres of the first run, of shape (rows,)."""
+        """Return squared distances to the nearest centres of the first run, shape (rows,)."""
         xp = array_ops.namespace(self.right)
         nearest = xp.min(products[:, : self.k], axis=1)
         return self.lengths(z) + array_ops.astype(nearest, xp.float64)
@@ -102,7 +101,7 @@ class Looks:
 
 
 def fused_pass_serves(z: Array, k: int) -> bool:
-    """Whether a program of a GPU makes the pass over a block at once."""
+    """Whether one GPU program does the whole pass over a block."""
     if not array_ops.runs_triton(z) or array_ops.float_dtype(z) != array_ops.namespace(z).float32:
         return False
     from gramian.backend import triton_programs  # imports torch and triton
@@ -111,12 +110,16 @@ def fused_pass_serves(z: Array, k: int) -> bool:
 
 
 def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> Array:
-    """What the sums of the clusters gain by the rows that moved, of shape (k, columns)."""
+    """Return the change of the clusters' sums by the rows that moved, shape (k, columns).
+
+    ``z`` has shape (rows, columns); ``w``, ``old`` and ``new`` labels (rows,); ``moved`` has the
+    positions of the rows that moved.
+    """
     if moved.shape[0] == 0:
         return array_ops.like(np.zeros((k, z.shape[1])), z)
     if moved.shape[0] < z.shape[0]:
         z, w, old, new = (array_ops.take_rows(a, moved) for a in (z, w, old, new))
-    # In the first pass no row comes from anywhere.
+    # In the first pass rows leave no cluster.
     return array_ops.sum_by_label(z, new, w, k, None if int(old[0]) < 0 else old)
 
 
@@ -129,12 +132,12 @@ def walk(
     measured: bool = False,
     wrap: Callable[[Looks], Callable[..., Looked]] = lambda looks: looks,
 ) -> tuple[Array, list[Array]]:
-    """A pass over all rows of the factors, to the ``next_centres`` of the runs.
+    """Assign all rows of the factors to the ``next_centres`` of the runs, in one pass.
 
-    ``wrap`` may put something around the look at a block. Returns what was told (see
-    ``Looked``) and the state afterwards. The runs' centres, sums and masses follow. The sums
-    follow from those before by the rows that changed alone, in late passes a few. They are exact:
-    added up in float64, whatever the features are in.
+    ``wrap`` may wrap the function that handles a block. Returns the counts (runs + 1,) of
+    ``Looked``, and the new state. Updates the runs' centres, sums and masses. The sums change only
+    by the rows that moved, which are few in late passes. They are exact: added up in float64,
+    whatever the dtype of the features.
     """
     xp, dtype, k = factors.xp, factors.dtype, runs[0].next_centres.shape[0]
     centres = xp.matrix_transpose(xp.concat([run.next_centres for run in runs], axis=0))
@@ -156,11 +159,11 @@ def walk(
         label="Lloyd",
         stored=fused,
     )
-    gains, masses, told = zip(*by_part, strict=True)
+    gains, masses, counts = zip(*by_part, strict=True)
     gains, masses = xp.concat(gains, axis=1), sum(masses)
     for i, run in enumerate(runs):
-        own = slice(i * k, (i + 1) * k)
-        run.centres, run.dual, run.norms = run.next_centres, dual[:, own], norms[own]
-        run.sums = gains[own, :] if run.sums is None else run.sums + gains[own, :]
-        run.masses = masses[own]
-    return sum(told), list(state)
+        clusters = slice(i * k, (i + 1) * k)
+        run.centres, run.dual, run.norms = run.next_centres, dual[:, clusters], norms[clusters]
+        run.sums = gains[clusters, :] if run.sums is None else run.sums + gains[clusters, :]
+        run.masses = masses[clusters]
+    return sum(counts), list(state)

@@ -1,8 +1,6 @@
-"""First centres of k-means: rows that are drawn, or points that the user gives."""
+"""First centres of k-means: rows drawn at random, or those that the user sets with ``init``."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +18,10 @@ from gramian.samplers.centroids import draw, plus_plus
 def drawn(
     matrix: Gram | Factors, k: int, init: str, weights: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """The numbers of k rows, far from each other ("k-means++") or any ("random")."""
+    """Draw k row numbers: far from each other ("k-means++") or any ("random").
+
+    ``weights`` has shape (n,).
+    """
     if init == "random":
         seeds = draw(rng, weights, k)
     else:
@@ -28,51 +29,51 @@ def drawn(
     return np.concatenate((seeds, rng.choice(len(weights), size=k - len(seeds))))
 
 
-def nearest(columns: Array, own: Array) -> Array:
-    """The nearest of some points, from K(rows, points) and k(point, point)."""
-    return array_ops.namespace(columns).argmin(own - 2.0 * columns, axis=1)
+def nearest(columns: Array, norms: Array) -> Array:
+    """Return each row's nearest point, from K(rows, points) (n, k) and k(point, point) (k,)."""
+    return array_ops.namespace(columns).argmin(norms - 2.0 * columns, axis=1)
 
 
-def nearest_given(init: Any, k: int, gram: Gram) -> Array:
-    """The nearest of the centres that the user gave, for each row."""
-    given = _checked(init, k, gram.rows)
-    if isinstance(given, Rows):
-        return nearest(Gram(gram.kernel, gram.rows, given).dense(), gram.kernel.diagonal(given))
-    return nearest(gram.columns(given), array_ops.take_rows(gram.diag(), given))
+def nearest_in_init(init: Array, k: int, gram: Gram) -> Array:
+    """Return the nearest of the centres in ``init`` for each row; shape (n,)."""
+    centres = _checked(init, k, gram.rows)
+    if isinstance(centres, Rows):
+        return nearest(Gram(gram.kernel, gram.rows, centres).dense(), gram.kernel.diagonal(centres))
+    return nearest(gram.columns(centres), array_ops.take_rows(gram.diag(), centres))
 
 
-def given_features(init: Any, k: int, rows: Rows, approximation: Approximation) -> Array:
-    """Features of the centres that the user gave."""
-    given = _checked(init, k, rows)
-    points = given if isinstance(given, Rows) else ArrayRows(rows.take(given))
+def init_features(init: Array, k: int, rows: Rows, approximation: Approximation) -> Array:
+    """Return the features of the centres in ``init``; shape (k, r)."""
+    centres = _checked(init, k, rows)
+    points = centres if isinstance(centres, Rows) else ArrayRows(rows.take(centres))
     return approximation.factor_rows(points).coordinates(np.arange(k))
 
 
-def _checked(init: Any, k: int, rows: Rows) -> np.ndarray | Rows:
-    """The numbers of the rows that are the first centres, or other points."""
+def _checked(init: Array, k: int, rows: Rows) -> np.ndarray | Rows:
+    """Return the first centres as row numbers (k,), or as other points."""
     d = rows.shape[1]
-    given = init if not rows.are_objects else numbers_or_objects(init, "init")
-    given = np.asarray(array_ops.to_numpy(given))
-    numbers = given.shape == (k,) and given.dtype.kind in "iu"
-    if not numbers and given.shape != ((k,) if rows.are_objects else (k, d)):
+    centres = init if not rows.are_objects else numbers_or_objects(init, "init")
+    centres = np.asarray(array_ops.to_numpy(centres))
+    numbers = centres.shape == (k,) and centres.dtype.kind in "iu"
+    if not numbers and centres.shape != ((k,) if rows.are_objects else (k, d)):
         points = "objects" if rows.are_objects else f"points of shape ({k}, {d})"
         raise ValueError(
-            f"init must be 'k-means++', 'random', {k} {points}, or the numbers of "
-            f"{counted(k, 'row')}; got an array of shape {given.shape} and dtype {given.dtype}."
+            f"init must be 'k-means++', 'random', {k} {points}, or {counted(k, 'row number')}; got "
+            f"an array of shape {centres.shape} and dtype {centres.dtype}."
         )
     if not numbers:
-        given = array_ops.like(given, rows.example(), rows.dtype)
-        return as_rows(given, name="init", objects=rows.are_objects)
-    if given.min() < 0 or given.max() >= rows.shape[0]:
+        centres = array_ops.like(centres, rows.example(), rows.dtype)
+        return as_rows(centres, name="init", objects=rows.are_objects)
+    if centres.min() < 0 or centres.max() >= rows.shape[0]:
         raise ValueError(
-            f"init given as row numbers must be from 0 to {rows.shape[0] - 1}; got "
-            f"{given.min()} to {given.max()}."
+            f"init as row numbers must be from 0 to {rows.shape[0] - 1}; got "
+            f"{centres.min()} to {centres.max()}."
         )
-    return given
+    return centres
 
 
 def with_weight(weights: Array) -> np.ndarray | None:
-    """The numbers of the rows that count; None where all do."""
+    """Return the numbers of the rows with positive weight; None if all have."""
     if array_ops.constant_of(weights):
         return None
     if bool(array_ops.namespace(weights).all(weights > 0)):

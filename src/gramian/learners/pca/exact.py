@@ -1,4 +1,4 @@
-"""Principal components of the exact matrix: by decomposing it, or by a block Krylov method."""
+"""Principal components of the exact matrix, by decomposition or by a block Krylov method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.matrices.gram import Gram
 
 
 class Decomposed(Strategy[ComponentsProblem]):
-    """All of the centred matrix is decomposed, or as much of it as LAPACK needs."""
+    """Decompose the centred matrix, as far as LAPACK needs to."""
 
     def serves(self, problem: ComponentsProblem) -> bool:
         if not problem.is_exact:
@@ -32,7 +32,7 @@ class Decomposed(Strategy[ComponentsProblem]):
     def memory(self, problem: ComponentsProblem) -> Sequence[Amounts]:
         n, item = problem.gram.shape[0], array_ops.itemsize(problem.gram.dtype)
         copies = 3 if item == 8 else 2
-        step = {**_beside(problem), "decomposition": copies * 8 * n**2}
+        step = {**_other_memory(problem), "decomposition": copies * 8 * n**2}
         return problem.with_pre_images(step)
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
@@ -51,9 +51,9 @@ class Krylov(Strategy[ComponentsProblem]):
     def memory(self, problem: ComponentsProblem) -> Sequence[Amounts]:
         n = problem.gram.shape[0]
         width = _width(n, problem.count(n))
-        # The basis and its image are kept, one of them twice while it grows.
+        # The basis and its image, one of them twice while it grows.
         space = 3 * 8 * n * width * _most_passes(problem, n, width)
-        return problem.with_pre_images({**_beside(problem), "Krylov space": space})
+        return problem.with_pre_images({**_other_memory(problem), "Krylov space": space})
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
         gram = problem.gram.persist()
@@ -84,8 +84,8 @@ class Krylov(Strategy[ComponentsProblem]):
         return values, vectors, met, taken, tol
 
 
-def _beside(problem: ComponentsProblem) -> Amounts:
-    """What both take: the matrix, components, and blocks of kernel values."""
+def _other_memory(problem: ComponentsProblem) -> Amounts:
+    """Return the memory of both: the matrix, components, and blocks of kernel values."""
     gram = problem.gram
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
     k, tile = problem.count(n), min(n, tile_columns(gram.rows.example()))
@@ -98,7 +98,7 @@ def _beside(problem: ComponentsProblem) -> Amounts:
 
 
 def _width(n: int, k: int) -> int:
-    """The columns of a Krylov block."""
+    """Return the number of columns of a Krylov block."""
     return min(n, k + max(8, k // 4))
 
 
@@ -108,20 +108,23 @@ def _most_passes(problem: ComponentsProblem, n: int, width: int) -> int:
 
 
 def _means(gram: Gram) -> Array:
-    """The mean of each row of K, of shape (n,)."""
+    """Return the mean of each row of K, shape (n,)."""
     xp, n = gram.rows.xp, gram.shape[0]
     ones = array_ops.like(np.ones((n, 1)), gram.diag(), xp.float64)
     return gram.matmul(ones)[:, 0] / n
 
 
 def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
-    """The k largest eigenpairs of the centred matrix, from the whole of it."""
+    """Return the k largest eigenvalues (k,) and eigenvectors (n, k) of the centred matrix.
+
+    ``means`` has shape (n,).
+    """
     xp, n = gram.rows.xp, gram.shape[0]
     K = array_ops.astype(gram.dense(), xp.float64)
     K = K - means[:, None]
     K -= means
     K += float(xp.mean(means))
-    if not array_ops.is_foreign(K):  # LAPACK can stop at the k that are wanted
+    if not array_ops.is_foreign(K):  # LAPACK can stop after the k largest
         values, vectors = scipy.linalg.eigh(
             K, subset_by_index=[n - k, n - 1], overwrite_a=True, check_finite=False
         )
@@ -133,14 +136,14 @@ def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
 def _analysis(
     problem: ComponentsProblem, gram: Gram, means: Array, values: np.ndarray, vectors: Array
 ) -> Analysis:
-    """Components from eigenpairs of the centred matrix."""
+    """Return components from eigenvalues (k,) and eigenvectors (n, k) of the centred matrix."""
     xp, n = gram.rows.xp, gram.shape[0]
-    # Where rows hardly vary, K is large against what centring leaves of it, and is rounded.
+    # If rows hardly vary, the rounding of K is large compared with the centred matrix.
     rounding = ROUNDED * array_ops.eps(gram.dtype) * abs(gram.trace())
     least = max(linalg.cutoff(values, n, gram.dtype), rounding)
     values = np.where(values > least, values, 0.0)
     vectors = vectors * signs(vectors)
-    # A new row's score is k(x, ·) A less the same of the mean row: A's columns sum to 0.
+    # A new row's score is k(x, ·) A minus that of the mean row: A's columns sum to 0.
     projection = vectors * array_ops.like(inverse_roots(values), vectors)
     total = gram.trace() - float(xp.sum(means))
     found = Components(values, projection, means @ projection, total)

@@ -16,22 +16,22 @@ from gramian.learners.pca.components import (
     keeps_vectors,
 )
 from gramian.learners.pca.moments import SIGN_ROWS, Components, Moments
-from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 
 
 class FromMoments(Strategy[ComponentsProblem]):
-    """The eigenvectors of the centred ZᵀZ, and those of K̃ by one more pass where they are kept."""
+    """Eigenvectors of the centred ZᵀZ; those of K̃ take one more pass, if they are stored."""
 
     def serves(self, problem: ComponentsProblem) -> bool:
         return not problem.is_exact
 
     def memory(self, problem: ComponentsProblem) -> Sequence[Amounts]:
-        step = keeping(problem.factors, self._beside(problem))
+        step = keeping(problem.factors, self._other_memory(problem))
         return problem.with_pre_images(step)
 
-    def _beside(self, problem: ComponentsProblem) -> Amounts:
-        """What the fit takes beside features."""
+    def _other_memory(self, problem: ComponentsProblem) -> Amounts:
+        """Return the memory of the fit, in addition to features."""
         factors = problem.factors
         n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
         k, size = problem.count(r), item * factors.parts.widest**2
@@ -43,7 +43,7 @@ class FromMoments(Strategy[ComponentsProblem]):
         }
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
-        factors = problem.factors.persist(room_beside(self._beside(problem)))
+        factors = problem.factors.persist(room_left(self._other_memory(problem)))
         moments = Moments.over(factors, trace_of_kernel(problem))
         found = components_of(moments, factors, problem)
         vectors = eigenvectors(found, factors)
@@ -51,8 +51,9 @@ class FromMoments(Strategy[ComponentsProblem]):
 
 
 def trace_of_kernel(problem: ComponentsProblem) -> float | None:
-    """Σ k(x, x), where K̃ is to be held against it."""
+    """Return Σ k(x, x), the total variance to compare with; None if it is that of K̃."""
     approximation = problem.approximation
+    assert approximation is not None
     if approximation.unbiased or approximation.kernel_.is_matrix:
         return None
     diagonal = approximation.kernel_.diagonal(problem.rows)
@@ -61,7 +62,7 @@ def trace_of_kernel(problem: ComponentsProblem) -> float | None:
 
 
 def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem) -> Components:
-    """Components of all rows so far; the factors are any of the approximation in use."""
+    """Return the components of all rows so far, with any factors of the approximation in use."""
     found = moments.components(factors.core, problem.count(factors.rank), factors.dtype)
     if problem.n_components is None:
         found = found.leading(int(np.count_nonzero(found.values)))
@@ -73,7 +74,7 @@ def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem
 
 
 def eigenvectors(found: Components, factors: Factors) -> Array | None:
-    """From a pass over the features; None where they are too large to keep."""
+    """Compute eigenvectors (n, k) in a pass over the features; None if too large to store."""
     if not keeps_vectors(factors.shape[0], len(found.values), factors.parts.place.room()):
         return None
     scores = scores_of(found.projection, found.offset, factors)
@@ -83,7 +84,10 @@ def eigenvectors(found: Components, factors: Factors) -> Array | None:
 
 
 def scores_of(projection: Array, offset: Array, factors: Factors) -> Array:
-    """The components of rows, by their features; lazy if the rows are."""
+    """Return the scores (n, k) of rows from their features; lazy if the rows are.
+
+    ``projection`` has shape (r, k), ``offset`` (k,).
+    """
     scores = factors.features_matmul(projection)
     scores -= array_ops.beside(offset, scores)
     return scores

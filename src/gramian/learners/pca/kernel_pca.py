@@ -17,13 +17,14 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive, positive_integer
 from gramian.backend.wording import counted
 from gramian.estimators.base import all_or_nothing, generator
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
-from gramian.learners.base import KernelLearner
+from gramian.learners.base import KernelLearner, LearnerKernel
 from gramian.learners.pca.components import Analysis, ComponentsProblem
 from gramian.learners.pca.exact import Decomposed, Krylov
 from gramian.learners.pca.featured import FromMoments, components_of, scores_of, trace_of_kernel
 from gramian.learners.pca.moments import Moments
-from gramian.learners.pca.pre_images import OneRow, PreImages
+from gramian.learners.pca.pre_images import Inverse, OneRow, PreImages
 from gramian.matrices.factors import Factors
 from gramian.rows import ArrayRows, FeatureRows
 
@@ -33,7 +34,7 @@ __all__ = ["KernelPCA"]
 def _has_pre_images(pca: KernelPCA) -> bool:
     if not pca.fit_inverse_transform:
         raise AttributeError(
-            "inverse_transform needs pre-images that are learned by fit: set "
+            "inverse_transform needs pre-images, which fit learns only with "
             "fit_inverse_transform=True."
         )
     return True
@@ -43,41 +44,43 @@ def _takes_batches(pca: KernelPCA) -> bool:
     if pca.fit_inverse_transform:
         raise AttributeError(
             "fit_inverse_transform=True needs all rows at once: set it to False for partial_fit, "
-            "and learn the way back from some rows, as KernelRidge().fit(pca.transform(X), X)."
+            "and learn pre-images from some rows, with KernelRidge().fit(pca.transform(X), X)."
         )
     if pca.solver != "auto":
         raise AttributeError(
-            f"solver={pca.solver!r} is for the exact matrix, which partial_fit does without: leave "
+            f"solver={pca.solver!r} is for the exact matrix, which partial_fit does not use: leave "
             "it 'auto'."
         )
     return True
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner):
-    """Principal components in the space of a kernel.
+    """Kernel principal component analysis.
 
-    The kernel matrix is centred. It is used exactly while it is small (some six thousand rows).
-    Beyond, a bare kernel stands for its Nyström approximation with √n landmarks, or ten for each
-    component and a hundred more if those are more: enough for the leading components, whatever the
-    number of rows. ``Exact(kernel)`` asks for the exact matrix at any size; it is then not stored,
-    and the leading components come from a block Krylov method.
+    The kernel matrix is centred. A small one (up to about six thousand rows) is used exactly. For
+    more rows, a plain kernel is replaced by its Nyström approximation with √n landmarks, but at
+    least ten per component plus a hundred: enough for the leading components, whatever the number
+    of rows. ``Exact(kernel)`` uses the exact matrix at any size, without storing it; the leading
+    components then come from a block Krylov method.
 
     Parameters
     ----------
     n_components : int or None, default=2
-        None: all components with an eigenvalue above 0, which needs the whole matrix.
+        The number of components. None: all with a positive eigenvalue, which needs the whole
+        matrix.
     kernel : str, Kernel, Approximation or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        For the exact matrix, which the latter two ask for: decompose it, or iterate.
+        How to find components of the exact matrix: decompose it ("direct"), or iterate. Both use a
+        plain kernel exactly.
     tol : float, default=1e-9
-        The iteration stops when each residual is at most this part of the largest eigenvalue.
+        The iteration stops when each residual is at most this fraction of the largest eigenvalue.
     max_iter : int, default=50
-        Passes over the kernel matrix at most.
+        The largest number of passes over the kernel matrix.
     fit_inverse_transform : bool, default=False
         Learn pre-images: a kernel ridge regression from the components back to the rows. It is
-        exact for some six thousand rows; beyond, it has √n·log n landmarks, at most a thousand, and
-        takes one more pass over the rows, which may stay in their files.
+        exact for up to about six thousand rows. For more, it uses √n·log n landmarks, at most a
+        thousand, and takes one more pass over the rows, which may be in files.
     alpha : float, default=1e-3
         The penalty of that regression.
     random_state : int, Generator or None, default=None
@@ -85,29 +88,30 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        Of the centred kernel matrix, falling.
+        The largest eigenvalues of the centred kernel matrix, in descending order.
     eigenvectors_ : array of shape (n, n_components)
-        The entry largest in size of each is positive; with an approximation, the largest among
-        those of the first thousand rows. There are none after ``partial_fit``, nor with an
-        approximation where they would take more than a quarter of the memory budget.
+        Their eigenvectors. In each, the entry with the largest absolute value is positive; with an
+        approximation, the largest among the first thousand rows. Not available after
+        ``partial_fit``, nor with an approximation if they take more than a quarter of the memory
+        budget.
     explained_variance_ : array of shape (n_components,)
         The variance of the rows' scores: eigenvalues_ / (n - 1), as in scikit-learn's ``PCA``.
     explained_variance_ratio_ : array of shape (n_components,)
-        The part of the trace of the centred kernel matrix that each component holds; 0 where the
-        rows do not vary, as their eigenvalues are, and their scores. With an
-        approximation, the trace is that of the kernel itself, so that what the approximation leaves
-        out counts as not explained: the sum of k(x, x), less what the mean holds, which K̃ tells.
-        Where K̃ is unbiased, such as RandomFourier's, or of a precomputed matrix, it is that of K̃.
+        The fraction of the trace of the centred kernel matrix that each component explains; 0 if
+        the rows do not vary. With an approximation, the trace is that of the exact kernel, so that
+        the part which the approximation leaves out counts as not explained: the sum of k(x, x),
+        minus the part of the mean, estimated from K̃. If K̃ is unbiased, such as RandomFourier's, or
+        the matrix is precomputed, it is the trace of K̃.
     n_samples_seen_ : int
         The number n of rows so far.
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
     approximation_ : Approximation or None
         The approximation in use.
     points_ : Rows or None
-        The training rows, which ``transform`` needs where K is exact.
+        The training rows, which ``transform`` needs if K is exact.
     n_iter_ : int
-        Passes over the kernel matrix; 1 where it was decomposed whole.
+        The number of passes over the kernel matrix; 1 if it was decomposed.
 
     Examples
     --------
@@ -120,7 +124,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     >>> pca.explained_variance_ratio_.round(2)
     array([0.68, 0.18])
 
-    Rows that come in batches:
+    Fit in batches:
 
     >>> pca = KernelPCA(2, kernel=RBF(gamma=0.1), random_state=0)
     >>> for batch in (X[::3], X[1::3], X[2::3]):
@@ -129,7 +133,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     (array([0.68, 0.18]), 150)
     """
 
-    _pre_images: Any
+    _pre_images: Inverse | None
     _eigenvectors: Array | None
 
     strategies = (Decomposed(), Krylov(), FromMoments())
@@ -137,14 +141,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def __init__(
         self,
         n_components: int | None = 2,
-        kernel: Any = "rbf",
+        kernel: LearnerKernel = "rbf",
         *,
         solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 50,
         fit_inverse_transform: bool = False,
         alpha: float = 1e-3,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -160,7 +164,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return Nystroem(kernel, min(n, max(int(np.ceil(n**0.5)), 10 * k + 100)))
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: RowsLike, y: Array | None = None) -> KernelPCA:
         """Find the principal components of the rows of X."""
         self._checked()
         problem = self._problem(X, generator(self.random_state), y=y)
@@ -168,22 +172,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         self._keep(analysis, problem)
         self._pre_images = self._learn_inverse(problem) if self.fit_inverse_transform else None
         if self._eigenvectors is not None:
-            self._eigenvectors = problem.given.place.hand_back_kept(self._eigenvectors)
+            self._eigenvectors = problem.input_rows.place.hand_back_kept(self._eigenvectors)
         return self
 
     @available_if(_takes_batches)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
-        """Add a batch of rows, of one or more, to those of earlier calls, which need not be kept.
+    def partial_fit(self, X: RowsLike, y: Array | None = None) -> KernelPCA:
+        """Add a batch of one or more rows to those of earlier calls.
 
-        The components are those of ``fit`` on all rows, with an approximation that is fitted on the
-        first batch, or was fitted before it was passed as ``kernel``. A bare kernel stands for its
-        Nyström approximation with landmarks from the first batch, which should have more rows than
-        ten for each component. Of the rows, only the mean and the covariance of their features are
-        kept, and the first thousand rows' features, which decide the signs of the components.
+        The components are those of ``fit`` on all rows, with an approximation that is fitted to the
+        first batch, or was fitted before it was passed as ``kernel``. A plain kernel is replaced by
+        its Nyström approximation with landmarks from the first batch, which should have more than
+        ten rows per component. Only the mean and the covariance of the rows' features are stored,
+        and the features of the first thousand rows, which determine the signs of the components.
 
-        After a ``fit`` on an approximation the rows are added to those of the fit; after one on the
-        exact matrix, ``partial_fit`` begins anew.
+        After a ``fit`` with an approximation, the rows are added to those of the fit. After a
+        ``fit`` with the exact matrix, ``partial_fit`` starts again.
         """
         self._checked()
         first = "_moments" not in vars(self)
@@ -197,7 +201,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return self
 
     def _checked(self) -> None:
-        """Check the parameters before anything that takes long."""
+        """Check the parameters before any long computation."""
         if self.n_components is not None:
             positive_integer(self, "n_components", self.n_components)
         if self.fit_inverse_transform:
@@ -222,7 +226,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         if self.n_components is None and solver == "iterative":
             raise ValueError(
-                "n_components=None, all components, needs the whole matrix: give a number of "
+                "n_components=None, all components, needs the whole matrix: set a number of "
                 "components, or solver='direct'."
             )
 
@@ -230,8 +234,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         if not analysis.met:
             warnings.warn(
                 f"Kernel PCA stopped after {counted(analysis.passes, 'pass')} before its "
-                f"components were accurate to tol={analysis.tol:.1e}. Raise max_iter, tol or the "
-                "memory budget.",
+                f"components were accurate to tol={analysis.tol:.1e}. Increase max_iter, tol or "
+                "the memory budget.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -258,23 +262,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         check_is_fitted(self, "eigenvalues_")
         if self._eigenvectors is None:
             raise AttributeError(
-                f"KernelPCA has kept no eigenvectors of {counted(self.n_samples_seen_, 'row')}: "
-                "partial_fit keeps none, and fit with an approximation none that take more than a "
-                "quarter of the memory budget. transform gives the scores of any rows: the entries "
-                "times the square roots of eigenvalues_."
+                f"KernelPCA stores no eigenvectors of {counted(self.n_samples_seen_, 'row')}: "
+                "partial_fit stores none, nor does fit with an approximation if they take more "
+                "than a quarter of the memory budget. transform returns the scores of any rows: "
+                "eigenvector entries times the square roots of eigenvalues_."
             )
         return self._eigenvectors
 
-    def transform(self, X: Any) -> Array:
-        """The components of the rows of X."""
+    def transform(self, X: RowsLike) -> Array:
+        """Project the rows of X on the components; returns scores of shape (n, n_components)."""
         check_is_fitted(self, "eigenvalues_")
         new = self._new_rows(X, self._projection)
         scores = new.product
         scores -= array_ops.beside(self._offset, scores)
         return new.rows.place.hand_back(array_ops.astype(scores, new.dtype))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, then the components of the training rows."""
+    def fit_transform(self, X: RowsLike, y: Array | None = None) -> Array:
+        """Fit to X, and return the scores of its rows."""
         self.fit(X, y)
         if self._eigenvectors is None:
             return self.transform(X)
@@ -283,8 +287,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return array_ops.astype(scores, array_ops.dtype_in(self._score_dtype, scores))
 
     @available_if(_has_pre_images)
-    def inverse_transform(self, X: Any) -> Array:
-        """Rows whose components are near those given: approximate pre-images."""
+    def inverse_transform(self, X: RowsLike) -> Array:
+        """Return approximate pre-images: rows with scores close to X."""
         check_is_fitted(self, "eigenvalues_")
         if self._pre_images is None:
             raise ValueError(
@@ -300,11 +304,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     def _roots(self) -> Array:
         return array_ops.namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
 
-    def _learn_inverse(self, problem: ComponentsProblem) -> Any:
+    def _learn_inverse(self, problem: ComponentsProblem) -> Inverse:
         rows = problem.rows
         if self.kernel_.is_matrix or rows.are_objects:
             got = "objects" if rows.are_objects else "a precomputed matrix"
-            raise ValueError(f"fit_inverse_transform=True needs rows to go back to; got {got}.")
+            raise ValueError(f"fit_inverse_transform=True needs rows that are vectors; got {got}.")
         roots, k, dtype = self._roots(), self._n_features_out, rows.xp.float64
         later = None
         if self._eigenvectors is None:
@@ -317,14 +321,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
             serial = self.kernel_.serial
             scores = FeatureRows(rows, self._scores, k, dtype, work_bytes=work, serial=serial)
         else:
-            kept = rows.place.keep(self._eigenvectors)
-            scores = FeatureRows(kept, lambda v, out=None: v * roots, k, dtype)
+            vectors = rows.place.keep(self._eigenvectors)
+            scores = FeatureRows(vectors, lambda v, out=None: v * roots, k, dtype)
         if not array_ops.to_numpy(self.eigenvalues_).any():
             return OneRow.learn(rows)
         return PreImages.learn(rows, scores, self.alpha)
 
     def _scores(self, x: Array, out: Array | None = None) -> Array:
-        """Those of a block of rows, where they are not kept; called in worker threads."""
+        """Compute the scores (rows, n_components) of a block of rows; called in worker threads."""
         assert self.approximation_ is not None
         share = config.memory_budget() // config.n_threads()
         with config.config_context(n_threads=1, memory_budget=share, progress=False):

@@ -1,34 +1,33 @@
-"""Moments of features: all that principal components need to know of the rows, also of a stream."""
+"""Moments of features: all that principal components need from the rows, also of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops, config, linalg
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import few_blas_threads, one_blas_thread
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors
 from gramian.rows import Rows
 
-SIGN_ROWS = 1000  # the first rows, whose scores decide the signs of components
+SIGN_ROWS = 1000  # the number of first rows whose scores determine the signs of components
 ROUNDED = 10  # times eps: how far features of equal rows may differ, relative to their size
-SHIFT_ROWS = 100  # of a part, whose mean stands for that of all
+SHIFT_ROWS = 100  # rows of a part whose mean estimates that of all
 
 
 class Components(NamedTuple):
-    """Principal components: a new row's scores are its features, or kernel values, times
-    ``projection``, less ``offset``."""
+    """Principal components; scores are features, or kernel values, @ projection - offset."""
 
-    values: np.ndarray  # eigenvalues of the centred matrix, falling; 0 where rounding hides them
-    projection: Array
-    offset: Array
+    values: np.ndarray  # eigenvalues of the centred matrix (k,), descending; 0 if below rounding
+    projection: Array  # (r, k), or (n, k) for kernel values
+    offset: Array  # (k,)
     total: float  # the trace of the centred matrix
 
     def leading(self, k: int) -> Components:
@@ -38,30 +37,30 @@ class Components(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Counts, means and centred squares of features, part by part, in float64 on the host."""
+    """Counts, means and scatter matrices of features, for each part, in float64 on the host."""
 
     counts: list[int]
-    means: list[np.ndarray]
-    scatters: list[np.ndarray]  # Σ (z - mean)(z - mean)ᵀ
-    first: list[np.ndarray]  # features of the first rows
-    trace: float | None  # Σ k(x, x); None where K̃ speaks for itself
+    means: list[np.ndarray]  # (columns,)
+    scatters: list[np.ndarray]  # Σ (z - mean)(z - mean)ᵀ, (columns, columns)
+    first: list[np.ndarray]  # features of the first rows, (rows, columns)
+    trace: float | None  # Σ k(x, x); None to use the trace of K̃
 
     @classmethod
     @one_blas_thread()
     def over(cls, factors: Factors, trace: float | None, before: Moments | None = None) -> Moments:
-        """Of these rows, in one pass; ``before`` are those of rows that came earlier.
+        """Compute the moments of these rows in one pass; ``before`` has those of earlier rows.
 
-        What the mean should be is taken off the features: of squares about a far point, little
-        would be left when the mean's own is taken off later.
+        An estimate of the mean is subtracted from the features first: otherwise the final
+        subtraction of the mean could cancel most digits.
         """
         xp, n = factors.xp, factors.shape[0]
         known = 0 if before is None else sum(map(len, before.first))
         few = factors.take(np.arange(min(n, SIGN_ROWS - known)))
         counts = factors.parts.sizes
-        known_by = factors.parts.samples(SIGN_ROWS)
+        samples = factors.parts.samples(SIGN_ROWS)
         shifts = [
             before.means[i] if before is not None and before.counts[i] else _guessed_mean(Z)
-            for i, Z in enumerate(known_by)
+            for i, Z in enumerate(samples)
         ]
         by_start = {c.start: s for c, s in zip(factors.parts.columns, shifts, strict=True)}
 
@@ -82,13 +81,13 @@ class Moments(NamedTuple):
         ):
             squares, total = map(_host, sums)
             apart = total / max(count, 1)
-            # The shift as it was taken off, in the features' own dtype.
+            # The shift as it was subtracted, in the dtype of the features.
             means.append(_host(array_ops.like(shift, sums[0], factors.dtype)) + apart)
             scatters.append(squares - count * np.outer(apart, apart))
         return cls(counts, means, scatters, [_host(Z.collect()) for Z in few.parts], trace)
 
     def plus(self, other: Moments) -> Moments:
-        """With further rows (Chan, Golub and LeVeque, 1983): nothing large is subtracted."""
+        """Add further rows, without cancellation (Chan, Golub and LeVeque, 1983)."""
         counts, means, scatters = [], [], []
         for a, b, mean, other_mean, scatter, other_scatter in zip(
             self.counts,
@@ -113,13 +112,13 @@ class Moments(NamedTuple):
         """The number of rows."""
         return sum(self.counts)
 
-    def components(self, core: BlockCore | None, k: int, dtype: Any = np.float64) -> Components:
-        """The k leading ones of K̃ = Z S Zᵀ, centred, of features of this dtype."""
+    def components(self, core: BlockCore | None, k: int, dtype: DType = np.float64) -> Components:
+        """Return the k leading components of the centred K̃ = Z S Zᵀ, for features of this dtype."""
         r = sum(map(len, self.means))
         config.check_fits(
             3 * 8 * r**2,
             f"the decomposition of a matrix of {counted(r, 'feature')}",
-            "Use fewer of them",
+            "Use fewer features",
         )
         mean, scatter = self._pooled()
         S = None if core is None else core.dense()
@@ -129,15 +128,15 @@ class Moments(NamedTuple):
         of_mean = self.n * float(mean @ (mean if S is None else S @ mean))
         rounding = (ROUNDED * array_ops.eps(dtype)) ** 2 * abs(total + of_mean)  # of each feature
         values = np.where(values > max(linalg.cutoff(values, r), rounding), values, 0.0)
-        P = np.where(values > 0, P, 0.0)  # a direction in which no row has a score gives none
+        P = np.where(values > 0, P, 0.0)  # scores in directions without variance are 0
         if self.trace is not None:
-            # The kernel's own diagonal; the mean's part is small, and what K̃ says of it close.
+            # The exact diagonal; the part of the mean is small, and its estimate from K̃ close.
             total = max(self.trace - of_mean, total)
         P = P * self._signs(P, mean @ P)
         return Components(values, P, mean @ P, total)
 
     def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean over all rows and their scatter about it: within the parts and between them."""
+        """Return the mean (r,) of all rows and their scatter (r, r), within and between parts."""
         n = max(self.n, 1)
         shares = np.array(self.counts) / n
         mean = np.concatenate([w * m for w, m in zip(shares, self.means, strict=True)])
@@ -148,15 +147,15 @@ class Moments(NamedTuple):
         return mean, scatter
 
     def _signs(self, P: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Such that of the first rows' scores the one largest in size is positive."""
+        """Return signs (k,) for P (r, k) that make the largest score of the first rows positive."""
         edges = [0, *accumulate(map(len, self.means))]
-        own = zip(self.first, pairwise(edges), strict=True)
-        scores = np.concatenate([z @ P[start:stop] - offset for z, (start, stop) in own])
+        parts = zip(self.first, pairwise(edges), strict=True)
+        scores = np.concatenate([z @ P[start:stop] - offset for z, (start, stop) in parts])
         return signs(scores)
 
 
 def signs(vectors: Array) -> Array:
-    """For each column, the sign of its entry largest in size."""
+    """Return for each column of an array (n, k) the sign of its largest absolute entry."""
     xp = array_ops.namespace(vectors)
     largest = xp.argmax(xp.abs(vectors), axis=0)
     found = xp.sign(xp.take_along_axis(vectors, largest[None, :], axis=0)[0, :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt, log
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,12 +24,12 @@ _KERNEL = RBF("median")  # of two rows' scores
 
 
 class PreImages:
-    """The regression on many rows, which stay where they are: sums over them, in one pass.
+    """The regression on many rows, from sums over them in one pass.
 
     Parameters
     ----------
     approximation : Approximation
-        Of the kernel of two rows' scores.
+        The approximation of the kernel between two rows' scores.
     coefficients : array of shape (n_features, n_columns)
     """
 
@@ -37,12 +37,12 @@ class PreImages:
         self.approximation = approximation
         self.coefficients = coefficients
 
-    def predict(self, scores: Any) -> Array:
+    def predict(self, scores: Array) -> Array:
         return self.approximation.factor(scores).features_matmul(self.coefficients)
 
     @classmethod
     def learn(cls, rows: Rows, scores: FeatureRows, alpha: float) -> PreImages | KernelRidge:
-        """The exact regression while its matrix is small, and beyond one on Nyström features.
+        """Fit the exact regression if its matrix is small, otherwise one on Nyström features.
 
         ``scores`` are features of the rows themselves, or of as many rows in memory.
         """
@@ -55,8 +55,8 @@ class PreImages:
         assert isinstance(features, FeatureRows)
         to_scores, to_features = scores.features, features.features
 
-        def part(x: Array, *kept: Array) -> tuple[Array, Array]:
-            z = to_features(to_scores(*(kept or (x,))))
+        def part(x: Array, *stored: Array) -> tuple[Array, Array]:
+            z = to_features(to_scores(*(stored or (x,))))
             turned = array_ops.namespace(z).matrix_transpose(z)
             return turned @ z, turned @ array_ops.astype(array_ops.dense(x), z.dtype)
 
@@ -76,7 +76,7 @@ class PreImages:
 
 
 class OneRow:
-    """The pre-image of all scores where the rows do not vary in the kernel's space: their mean.
+    """The pre-image of all scores if the rows do not vary in feature space: their mean.
 
     Parameters
     ----------
@@ -92,19 +92,22 @@ class OneRow:
         total = rows.sum(lambda x: xp.sum(array_ops.dense(x), axis=0, dtype=xp.float64))
         return cls(total / rows.shape[0])
 
-    def predict(self, scores: Any) -> Array:
+    def predict(self, scores: Array) -> Array:
         count = np.zeros(np.shape(scores)[0], dtype=np.intp)
         return array_ops.take_rows(self.row[None, :], count)
 
 
+Inverse: TypeAlias = PreImages | OneRow | KernelRidge
+
+
 def pre_images_memory(rows: Rows, k: int) -> Amounts:
-    """What ``PreImages.learn`` takes, of rows with k scores each."""
+    """Return the memory of ``PreImages.learn`` for rows with k scores each."""
     n, d = rows.shape
     scores = planned_rows(n, k, np.dtype(np.float64), False)
     if _exactly(scores, rows):
         learned = KernelRidge(1.0, _KERNEL, random_state=0)._estimate(scores, n_targets=d)
-        own = {"rows": 8 * n * d, "scores": 2 * 8 * n * k}
-        return {**own, "regression of pre-images": int(learned)}
+        inputs = {"rows": 8 * n * d, "scores": 2 * 8 * n * k}
+        return {**inputs, "regression of pre-images": int(learned)}
     m = _landmarks(n, d)
     return {
         "sums of pre-images": _waiting() * m * (m + d),
@@ -119,14 +122,14 @@ def _exactly(scores: Rows, rows: Rows) -> bool:
 
 
 def _waiting() -> int:
-    """The bytes for each number of a block's result: some blocks' wait until they are added."""
+    """Return the bytes per number of a block's result: several blocks' wait to be added."""
     return 8 * (2 * config.n_threads() + 3)
 
 
 def _landmarks(n: int, d: int) -> int:
-    """√n·log n, as many as of ridge, while that is not many; fewer where memory is scarce.
+    """Return the number of landmarks: √n·log n as in ridge, within limits and the memory budget.
 
-    Of m landmarks each block gives two matrices, of m by m and of m by the d columns.
+    With m landmarks each block gives two matrices, of shapes (m, m) and (m, d).
     """
     waiting = _waiting()
     room = config.memory_budget() // 4 // waiting

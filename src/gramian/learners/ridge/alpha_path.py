@@ -1,23 +1,22 @@
-"""A path of alphas from one decomposition, with the error of leaving out one row at a time.
+"""A path of alphas from one decomposition, with the leave-one-out error of each.
 
-With T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½, weighted fitted values are T c for each alpha,
+Let T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½. Then weighted fitted values are T c for each alpha,
 and the leverage of row i is h_i = Σ_j ± T_ij² / (λ_j + alpha). A fit without row i, with all its
-weight, misses it by (y_i - f_i) / (1 - h_i). Generalised cross-validation takes the mean of h in
-place of each.
+weight, has the residual (y_i - f_i) / (1 - h_i) there. Generalised cross-validation replaces each
+h_i by their mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
-from gramian.learners.ridge.exact import beside_matrix, weighted_matrix
+from gramian.learners.ridge.exact import other_memory, weighted_matrix
 from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Rule, Solution, System
 from gramian.learners.strategy import Strategy
@@ -27,15 +26,15 @@ from gramian.rows import ArrayRows
 
 
 class ExactPath(Strategy[System]):
-    """Choose alpha by the eigenvectors of the exact matrix."""
+    """Choose alpha from the eigenvectors of the exact matrix."""
 
     def serves(self, system: System) -> bool:
         return system.is_exact and system.rule is not None
 
     def memory(self, system: System) -> Sequence[Amounts]:
         square = 8 * system.gram.shape[0] ** 2
-        # Eigenvectors, and those scaled.
-        return [{**beside_matrix(system), "kernel matrix": square, "decomposition": 3 * square}]
+        # Eigenvectors, also scaled.
+        return [{**other_memory(system), "kernel matrix": square, "decomposition": 3 * square}]
 
     def solve(self, system: System) -> Solution:
         gram, rule = system.gram, system.rule
@@ -43,8 +42,8 @@ class ExactPath(Strategy[System]):
         if not gram.fits():
             raise ValueError(
                 f"alpha={rule.error!r} decomposes the matrix, and that of {gram.shape[0]} rows is "
-                "too large to be kept. Use an approximation, such as kernel=Nystroem(kernel, "
-                "1000), or give alpha as a number."
+                "too large to store. Use an approximation, such as kernel=Nystroem(kernel, 1000), "
+                "or set alpha to a number."
             )
         K, B = weighted_matrix(system), system.weighted(system.Y)
         xp = gram.rows.xp
@@ -69,7 +68,7 @@ class ExactPath(Strategy[System]):
 
 
 class FactoredPath(Strategy[System]):
-    """Choose alpha by the decomposition of ZᵀWZ, and for "loo" one more pass over the rows."""
+    """Choose alpha from the decomposition of ZᵀWZ; "loo" takes one more pass over the rows."""
 
     def serves(self, system: System) -> bool:
         return not system.is_exact and system.rule is not None
@@ -99,11 +98,11 @@ class FactoredPath(Strategy[System]):
 
 
 def factored_path(
-    rule: Rule, sums: Sums, core: BlockCore | None, dtype: Any, system: System | None = None
+    rule: Rule, sums: Sums, core: BlockCore | None, dtype: DType, system: System | None = None
 ) -> tuple[np.ndarray, np.ndarray, AlphaPath]:
-    """θ of shape (r, n_targets), the alphas chosen, and the path.
+    """Return θ (r, n_targets), the chosen alphas (n_targets,), and the path.
 
-    The system, with its rows, is needed for "loo" alone.
+    Only "loo" needs the system, for its rows.
     """
     spectrum = Decomposition.of(sums, core)
     alphas = rule.alphas(spectrum.values, dtype)
@@ -123,7 +122,7 @@ def factored_path(
 
 
 def gcv_errors(spectrum: Decomposition, sums: Sums, alphas: np.ndarray) -> np.ndarray:
-    """Generalised cross-validation, of shape (n_alphas, n_targets), from sums alone."""
+    """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed."""
     errors = np.full((len(alphas), len(sums.squares)), np.inf)
     values, signs = spectrum.values, spectrum.signs
     for i in np.flatnonzero(values.min() + alphas > 0):
@@ -138,10 +137,10 @@ def loo_errors(
     rows: Factors, turn: Array | None, spectrum: Decomposition, B: Array, root: Array | None,
     weight: float, alphas: np.ndarray, *, precise: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """Mean squared errors of leaving out one row, of shape (n_alphas, n_targets), in one pass.
+    """Return mean squared leave-one-out errors, shape (n_alphas, n_targets), in one pass.
 
-    T of a block is its rows times ``turn``, times the ``root`` of their weights; B are the weighted
-    targets.
+    T of a block is its rows times ``turn`` (columns, r), times the ``root`` (n, 1) of their
+    weights. B (n, n_targets) has the weighted targets.
     """
     xp, n_targets = rows.xp, B.shape[1]
     errors = np.full((len(alphas), n_targets), np.inf)
@@ -157,12 +156,12 @@ def loo_errors(
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
 
-    def prepare(columns: slice) -> Any:
-        own = turn if turn is None else turn[columns, :]
+    def prepare(columns: slice) -> Callable[..., Array]:
+        part_turn = turn if turn is None else turn[columns, :]
 
         def part(c: Array, b: Array, *w: Array) -> Array:
             T = array_ops.astype(c, dtype)
-            T = T if own is None else T @ own
+            T = T if part_turn is None else T @ part_turn
             T = T * array_ops.astype(w[0], dtype) if w else T
             values = array_ops.astype(T @ onto_values, xp.float64)
             free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)

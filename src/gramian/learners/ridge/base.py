@@ -1,10 +1,10 @@
-"""What kernel ridge regression and classification share: parameters, and ways to solve."""
+"""Base class of kernel ridge regression and classification: parameters and strategies."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Local, Nystroem
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
 from gramian.backend.memory import MemoryEstimate
 from gramian.backend.wording import counted
 from gramian.estimators.base import planned
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
 from gramian.learners.ridge.alpha_path import ExactPath, FactoredPath, factored_path
@@ -26,6 +27,7 @@ from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
 from gramian.learners.ridge.local import LocalDirect, LocalPath
 from gramian.learners.ridge.systems import Rule, Solution, System, rounds_too_much
+from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 
 
@@ -44,31 +46,31 @@ class RidgeLearner(KernelLearner):
         Factored(),
     )
     solves_factors = True
-    _one_alpha = False  # whether the targets belong together, so that one alpha is chosen for all
+    _one_alpha = False  # whether one alpha is chosen for all targets
 
-    alpha: Any
+    alpha: float | Array | tuple | Literal["loo", "gcv"]
     tol: float
     max_iter: int
     validation_fraction: float | None
-    random_state: Any
+    random_state: RandomState
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
         return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
 
     def estimate_memory(
-        self, n: int, d: int, *, dtype: Any = "float64", on_disk: bool = False, n_targets: int = 1
+        self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False, n_targets: int = 1
     ) -> MemoryEstimate:
-        """The memory that ``fit`` takes beside its data, at its peak.
+        """Estimate the peak memory of ``fit``, in addition to its data.
 
-        See :meth:`gramian.KernelKMeans.estimate_memory`. ``n_targets`` are the columns of y, or the
-        classes.
+        See :meth:`gramian.KernelKMeans.estimate_memory`. ``n_targets`` is the number of columns of
+        y, or of classes.
         """
         t = positive_integer("estimate_memory", "n_targets", n_targets)
         return self._estimate(planned(n, d, dtype, on_disk), n_targets=t)
 
     def _pose(self, **known: Any) -> System:
         rule, matrix = self._rule(), known["matrix"]
-        # No finer than products with the matrix can be.
+        # A smaller tolerance than the rounding of products with the matrix cannot be reached.
         dtype = np.float64 if isinstance(matrix, Factors) else matrix.dtype
         return System(
             **known,
@@ -81,7 +83,7 @@ class RidgeLearner(KernelLearner):
         )
 
     def _with_targets(self, system: System, Y: Array) -> System:
-        """The system for the columns of Y, of shape (n, n_targets), in float64."""
+        """Return the system for the columns of Y, shape (n, n_targets), in float64."""
         t = Y.shape[1]
         alphas = self._alphas(t) if system.rule is None else system.alphas
         return replace(system, Y=Y, n_targets=t, alphas=alphas)
@@ -89,7 +91,7 @@ class RidgeLearner(KernelLearner):
     # All rows at once.
 
     def _check_parameters(self) -> None:
-        """Before anything that takes long."""
+        """Check the parameters before any long computation."""
         name, rule, fraction = type(self).__name__, self._rule(), self.validation_fraction
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         not_negative(self, "tol", self.tol)
@@ -99,7 +101,7 @@ class RidgeLearner(KernelLearner):
         elif solver == "iterative" or fraction is not None:
             raise ValueError(
                 f"alpha={rule.error!r} of {name} needs a decomposition: leave out "
-                "solver='iterative' and validation_fraction, or give alpha as a number."
+                "solver='iterative' and validation_fraction, or set alpha to a number."
             )
         if fraction is None:
             return
@@ -110,12 +112,12 @@ class RidgeLearner(KernelLearner):
             )
         if solver == "direct":
             raise ValueError(
-                "validation_fraction ends an iteration early, and solver='direct' does not "
+                "validation_fraction stops an iteration early, but solver='direct' does not "
                 "iterate: leave out one of them."
             )
 
     def _holding_out(self, system: System) -> System:
-        """The system with weights of rows to learn from, and of those held out; 0 for others."""
+        """Split the weights between training rows and held-out rows; each is 0 for the other."""
         fraction = self.validation_fraction
         if fraction is None:
             return system
@@ -127,24 +129,24 @@ class RidgeLearner(KernelLearner):
         count = max(round(fraction * len(usable)), 1)
         if count >= len(usable):
             raise ValueError(
-                f"validation_fraction={fraction} leaves none of {counted(len(usable), 'row')} to "
-                "learn from."
+                f"validation_fraction={fraction} leaves none of {counted(len(usable), 'row')} for "
+                "training."
             )
-        held = np.zeros(len(weights), dtype=bool)
-        held[system.rng.choice(usable, count, replace=False)] = True
-        parts = (np.where(held, 0.0, weights), np.where(held, weights, 0.0))
-        learned, checked = (rows.place.align(part, rows.xp.float64) for part in parts)
-        return replace(system, weights=learned, held_out=checked)
+        chosen = np.zeros(len(weights), dtype=bool)
+        chosen[system.rng.choice(usable, count, replace=False)] = True
+        parts = (np.where(chosen, 0.0, weights), np.where(chosen, weights, 0.0))
+        training, held_out = (rows.place.align(part, rows.xp.float64) for part in parts)
+        return replace(system, weights=training, held_out=held_out)
 
     # Batch by batch.
 
     def _add(self, system: System) -> None:
-        """Add a batch to the sums, and learn from them."""
+        """Add a batch to the sums, and solve for the coefficients."""
         rule = system.rule
         if self.validation_fraction is not None:
             raise ValueError(
                 f"partial_fit of {type(self).__name__} does not iterate: leave out "
-                "validation_fraction, which is for fit."
+                "validation_fraction, which applies only to fit."
             )
         if rule is not None and rule.error == "loo":
             raise ValueError(
@@ -168,10 +170,10 @@ class RidgeLearner(KernelLearner):
         self._keep(Solution(system.local(theta), alphas=chosen, path=path), system)
         self._sums = sums
 
-    # What is known of alpha, and what is kept.
+    # Alpha, and the fitted attributes.
 
     def _rule(self) -> Rule | None:
-        """How alpha is to be chosen, or None where it is given."""
+        """Return how alpha is chosen, or None if it is set."""
         alpha, grid = self.alpha, None
         if isinstance(alpha, tuple | list) and len(alpha) == 2 and isinstance(alpha[0], str):
             alpha, grid = alpha[0], self._positive(alpha[1])
@@ -186,11 +188,11 @@ class RidgeLearner(KernelLearner):
         if len(alphas) != n_targets:
             raise ValueError(
                 f"alpha has {counted(len(alphas), 'number')}, but y has "
-                f"{counted(n_targets, 'target')}: give one for each, or a single number."
+                f"{counted(n_targets, 'target')}: pass one for each, or a single number."
             )
         return alphas
 
-    def _positive(self, values: Any) -> np.ndarray:
+    def _positive(self, values: Array) -> np.ndarray:
         try:
             alphas = np.atleast_1d(np.asarray(array_ops.to_numpy(values)))
         except ValueError:  # lists of different lengths
@@ -198,20 +200,18 @@ class RidgeLearner(KernelLearner):
         good = alphas.ndim == 1 and alphas.size and alphas.dtype.kind in "iuf"
         if not good or not np.isfinite(alphas).all() or (alphas <= 0).any():
             raise ValueError(
-                f"alpha of {type(self).__name__} must be positive, a number or one for each "
+                f"alpha of {type(self).__name__} must be positive: a number, or one for each "
                 "target; or 'loo' or 'gcv', alone or with positive numbers to choose from, as in "
                 f"('loo', [0.1, 1.0]); got {self.alpha!r}."
             )
         return alphas.astype(np.float64)
 
     def _keep(self, solution: Solution, system: System) -> None:
-        """As ``dual_coef_`` where K is exact, as ``coef_`` where it is approximated."""
+        """Store the solution: as ``dual_coef_`` if K is exact, as ``coef_`` if approximated."""
         for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
         name = "dual_coef_" if system.is_exact else "coef_"
-        self._learned = self._function(solution.coefficients)
-        learned = self._learned
-        setattr(self, name, self._coefficients(learned))
+        setattr(self, name, self._coefficients(solution.coefficients))
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
@@ -222,26 +222,32 @@ class RidgeLearner(KernelLearner):
         if not solution.met:
             warnings.warn(
                 f"Kernel ridge stopped after {counted(solution.iterations, 'iteration')} at a "
-                f"relative residual of {solution.residuals[-1]:.1e}; asked for was "
-                f"{system.tol:.1e}. Raise max_iter, tol or alpha.",
+                f"relative residual of {solution.residuals[-1]:.1e}; requested "
+                f"tol={system.tol:.1e}. Increase max_iter, tol or alpha.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
 
-    def _coefficients(self, learned: Any) -> Array:
-        """Those of the training rows, in their order, or those of features."""
-        if isinstance(self.approximation_, Local):
-            return self.approximation_.coefficients(learned)
-        return learned
+    def _coefficients(self, learned: Array | BlockFunction) -> Array:
+        """Return the coefficients of the training rows or of features, of shape (·, n_targets)."""
+        self._learned = None
+        if not isinstance(self.approximation_, Local):
+            return learned
+        self._learned = self._function(learned)
+        return self.approximation_.coefficients(self._learned)
 
     def _keep_one(self) -> None:
-        """State one alpha, and one error of each, where there is a single target or one for all."""
+        """Reduce alpha_ to one number, for a single target or if all targets share it."""
         self.alpha_ = float(self.alpha_[0])
         if self.path_ is not None:
             self.path_ = self.path_._replace(errors=self.path_.errors.mean(axis=1))
 
-    def _values(self, X: Any) -> Array:
-        """K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
+    def _values(self, X: RowsLike) -> Array:
+        """Return K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
-        new = self._new_rows(X, self._learned)
+        coefficients = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coef_
+        local = self._learned is not None
+        new = self._new_rows(X, self._learned if local else coefficients)
+        if local and coefficients.ndim == 1:
+            new = new._replace(product=new.product[:, 0])
         return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

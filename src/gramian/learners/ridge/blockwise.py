@@ -1,9 +1,8 @@
-"""Kernel ridge on factors with a large core: an iteration on the sums, preconditioned by blocks."""
+"""Kernel ridge on factors with a large core: iterate on the sums, with a block preconditioner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,11 @@ from gramian.learners.ridge.systems import Solution, System, Watch, indefinite
 from gramian.learners.strategy import Strategy
 from gramian.matrices.normal_equations import normal_equations
 
-LARGE_CORE = 4000  # beyond this many columns of Z, a system with links is solved by iteration
+LARGE_CORE = 4000  # with more columns of Z than this, a system with links is solved by iteration
 
 
 class Blockwise(Strategy[System]):
-    """θ by conjugate gradients, for a core too large to be decomposed.
+    """θ by conjugate gradients, for a core too large to decompose.
 
     With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
     matrix without the links.
@@ -41,18 +40,18 @@ class Blockwise(Strategy[System]):
         core, alphas = factors.core, system.alphas
         roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
 
-        def turned(matrices: Any, V: np.ndarray) -> np.ndarray:
+        def turned(matrices: Sequence[np.ndarray], V: np.ndarray) -> np.ndarray:
             return linalg.times_blocks(matrices, V)
 
         def times_core(V: np.ndarray) -> np.ndarray:
             return V if core is None else core.matmul(V)
 
-        own = [
+        spectra = [
             np.linalg.eigh(root @ root.T if core is None else root @ core.block(s) @ root.T)
             for s, root in enumerate(roots)
         ]
-        values = np.concatenate([np.maximum(each, 0.0) for each, _ in own])[:, None] + alphas
-        vectors = [each for _, each in own]
+        values = np.concatenate([np.maximum(each, 0.0) for each, _ in spectra])[:, None] + alphas
+        vectors = [each for _, each in spectra]
 
         def theta(U: np.ndarray) -> np.ndarray:
             return times_core(turned([r.T for r in roots], U))
@@ -65,11 +64,11 @@ class Blockwise(Strategy[System]):
 
         watch = Watch(None)
         if system.held_out is not None:
-            checked = Sums.over(factors, system.Y, system.held_out, precise=False)
+            held_out = Sums.over(factors, system.Y, system.held_out, precise=False)
 
             def error(U: np.ndarray, length: np.ndarray) -> float:
                 now = theta(U)
-                return mean_square(checked, now, turned(checked.blocks, now))
+                return mean_square(held_out, now, turned(held_out.blocks, now))
 
             watch = Watch(error)
         try:

@@ -1,4 +1,4 @@
-"""Kernel ridge on the exact matrix: by a Cholesky factor, or by iteration without storing it."""
+"""Kernel ridge with the exact matrix: by a Cholesky factor, or by iteration without storing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 
 class ExactDirect(Strategy[System]):
-    """Factorise K + alpha I, once for each different alpha."""
+    """Factorise K + alpha I, once for each distinct alpha."""
 
     def serves(self, system: System) -> bool:
         if not system.is_exact or system.rule is not None:
@@ -30,7 +30,7 @@ class ExactDirect(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
         in_float32 = 4 * n**2 if item == 4 else 0
-        return [{**beside_matrix(system), "kernel matrix": 8 * n**2 + in_float32}]
+        return [{**other_memory(system), "kernel matrix": 8 * n**2 + in_float32}]
 
     def solve(self, system: System) -> Solution:
         gram, alphas = system.gram, system.alphas
@@ -38,7 +38,7 @@ class ExactDirect(Strategy[System]):
         xp = array_ops.namespace(K)
         diagonal = array_ops.copy(xp.linalg.diagonal(K))
         out = xp.zeros_like(B)
-        # OpenBLAS's threaded Cholesky crashes on larger matrices than this (its issue 2562).
+        # OpenBLAS's threaded Cholesky crashes on larger matrices (its issue 2562).
         with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
             for alpha in np.unique(alphas):
                 where = np.flatnonzero(alphas == alpha)
@@ -57,12 +57,12 @@ class ExactIterative(Strategy[System]):
 
     def memory(self, system: System) -> Sequence[Amounts]:
         rows, n = system.gram.rows, system.gram.shape[0]
-        beside, rank = beside_matrix(system), preconditioner_rank(n)
+        other, rank = other_memory(system), preconditioner_rank(n)
         factor = 8 * n * rank
-        weighted = factor  # a copy, where rows have weights
+        weighted = factor  # a copy, if rows have weights
         return [
-            {**beside, "preconditioner": factor_bytes(rows, rank, np.float64) + weighted},
-            {**beside, "preconditioner": factor, "iteration": 8 * 8 * n * system.n_targets},
+            {**other, "preconditioner": factor_bytes(rows, rank, np.float64) + weighted},
+            {**other, "preconditioner": factor, "iteration": 8 * 8 * n * system.n_targets},
         ]
 
     @one_blas_thread()
@@ -76,17 +76,17 @@ class ExactIterative(Strategy[System]):
         shift = array_ops.like(system.alphas, B)
         # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
         middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
-        held = _HeldOutRows(system)
+        held_out = _HeldOutRows(system)
 
         def apply(V: Array) -> Array:
             image = gram.matmul(system.weighted(V))
-            held.look_at(image)
+            held_out.look_at(image)
             return system.weighted(image) + shift * V
 
         def precondition(V: Array) -> Array:
             return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
 
-        watch = Watch(None if system.held_out is None else held.error)
+        watch = Watch(None if system.held_out is None else held_out.error)
         try:
             dual, _, left = linalg.conjugate_gradients(
                 apply, B, precondition, tol=system.tol, max_iter=system.max_iter, watch=watch
@@ -101,8 +101,8 @@ class ExactIterative(Strategy[System]):
         return solution._replace(coefficients=system.weighted(solution.coefficients))
 
 
-def beside_matrix(system: System) -> Amounts:
-    """What each solution on the exact matrix takes: targets, and blocks of kernel values."""
+def other_memory(system: System) -> Amounts:
+    """Return the memory of every exact solution: targets, and blocks of kernel values."""
     gram, t = system.gram, system.n_targets
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
     columns = min(n, tile_columns(gram.rows.example()))
@@ -113,7 +113,7 @@ def beside_matrix(system: System) -> Amounts:
 
 
 def weighted_matrix(system: System) -> Array:
-    """W^½ K W^½, stored, of shape (n, n)."""
+    """Return W^½ K W^½, stored, shape (n, n)."""
     gram, root = system.gram, system.root
     K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
     if root is not None:
@@ -123,15 +123,16 @@ def weighted_matrix(system: System) -> Array:
 
 
 def preconditioner_rank(n: int) -> int:
-    """The pivots of the preconditioner: its factor takes a quarter of the memory budget at most."""
+    """Return the number of pivots: the factor takes at most a quarter of the memory budget."""
     room = config.memory_budget() // 4 // (8 * n)
     return max(min(int(10 * n**0.5), 2000, room), 1)
 
 
 class _HeldOutRows:
-    """The error on rows held out, which have no weight: K times a direction gives its values there.
+    """The error on held-out rows, whose weight is 0.
 
-    So predictions of them follow the iteration without further kernel values.
+    K times a direction has values for these rows too, so their predictions need no further kernel
+    values.
     """
 
     def __init__(self, system: System) -> None:
@@ -142,7 +143,7 @@ class _HeldOutRows:
         self._left = array_ops.take_rows(system.Y, self._numbers)
         weights = array_ops.take_rows(system.held_out, self._numbers)[:, None]
         self._xp = array_ops.namespace(weights)
-        self._weights = weights / (float(self._xp.sum(weights)) * system.Y.shape[1])
+        self._weights = weights / (float(self._xp.sum(weights)) * self._left.shape[1])
 
     def look_at(self, image: Array) -> None:
         if len(self._numbers):

@@ -20,22 +20,23 @@ from gramian.matrices.normal_equations import normal_equations
 
 
 class Sums(NamedTuple):
-    """All that a direct solution needs to know of the rows: sums over them, on the host."""
+    """All that a direct solution needs: sums over the rows, on the host."""
 
-    blocks: list[np.ndarray]  # of ZᵀWZ
-    right: np.ndarray  # ZᵀWY
-    squares: np.ndarray  # the diagonal of YᵀWY
+    blocks: list[np.ndarray]  # of ZᵀWZ, each (columns, columns)
+    right: np.ndarray  # ZᵀWY, (r, n_targets)
+    squares: np.ndarray  # the diagonal of YᵀWY, (n_targets,)
     weight: float
-    rows: int  # those that have weight
+    rows: int  # the number of rows with weight
 
     @classmethod
     def over(cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool) -> Sums:
+        """Sum over all rows; Y has shape (n, n_targets), weights (n,)."""
         blocks, right = normal_equations(factors, Y, weights, precise=precise)
         return cls.without_features(Y, weights)._replace(blocks=blocks, right=right)
 
     @classmethod
     def without_features(cls, Y: Array, weights: Array | None) -> Sums:
-        """What is known of the targets and weights alone."""
+        """Return only the sums of targets and weights."""
         xp, n = array_ops.namespace(Y), Y.shape[0]
         squares = xp.sum(Y**2 if weights is None else Y**2 * weights[:, None], axis=0)
         host = np.asarray(array_ops.to_numpy(squares))
@@ -55,7 +56,7 @@ class Sums(NamedTuple):
 
 
 class Factored(Strategy[System]):
-    """Sums over the rows in one pass, and a solution from them: block by block without links."""
+    """Sums over the rows in one pass, and a solution from them; by blocks if there are no links."""
 
     def serves(self, system: System) -> bool:
         return not system.is_exact and system.rule is None and not system.iterates
@@ -75,12 +76,12 @@ class Factored(Strategy[System]):
 
 
 def targets_bytes(system: System) -> Amounts:
-    """Targets, as they came and as numbers, and weights."""
+    """Return the memory of targets, as passed and as float64, and of weights."""
     return {"targets": 8 * system.factors.shape[0] * (4 * system.n_targets + 4)}
 
 
 def from_sums(system: System, decomposition: int) -> list[Amounts]:
-    """ZᵀWZ in one pass, in float64 where float32 might round too much, and what follows."""
+    """Return the memory of ZᵀWZ in one pass, in float64 if necessary, and of its decomposition."""
     factors, targets = system.factors, targets_bytes(system)
     size, walked, P, spare = 8 * factors.parts.widest**2, projected(factors), 0, 0
     if walked is not None:
@@ -93,13 +94,13 @@ def from_sums(system: System, decomposition: int) -> list[Amounts]:
 
 
 def blocks_bytes(factors: Factors) -> int:
-    """What the blocks of ZᵀWZ take."""
+    """Return the memory of the blocks of ZᵀWZ."""
     return 8 * sum(Z.shape[1] ** 2 for Z in factors.parts)
 
 
 def factored_direct(sums: Sums, core: BlockCore | None, alphas: np.ndarray) -> np.ndarray:
-    """θ from one decomposition, or for each alpha one Cholesky factor of each block."""
-    if core is None:  # blocks have nothing to do with each other
+    """Return θ (r, n_targets) from one decomposition, or Cholesky factors per alpha and block."""
+    if core is None:  # blocks are independent
         edges = np.cumsum([len(block) for block in sums.blocks])[:-1]
         pairs = zip(sums.blocks, np.split(sums.right, edges), strict=True)
         return np.concatenate([linalg.shifted_solver(A, alphas)(b) for A, b in pairs])
@@ -109,9 +110,9 @@ def factored_direct(sums: Sums, core: BlockCore | None, alphas: np.ndarray) -> n
 class Decomposition(NamedTuple):
     """Eigenvalues λ of W^½ K̃ W^½, P with W^½ Z P = V |λ|^½, and PᵀZᵀWY."""
 
-    values: np.ndarray
-    P: np.ndarray
-    right: np.ndarray
+    values: np.ndarray  # (r,)
+    P: np.ndarray  # (r, r)
+    right: np.ndarray  # (r, n_targets)
 
     @classmethod
     def of(cls, sums: Sums, core: BlockCore | None) -> Decomposition:
@@ -119,14 +120,14 @@ class Decomposition(NamedTuple):
         config.check_fits(
             3 * 8 * r**2,
             f"the decomposition of a matrix of {counted(r, 'feature')}",
-            "Use fewer of them",
+            "Use fewer features",
         )
         inner = scipy.linalg.block_diag(*sums.blocks)
         values, P = linalg.spectrum(inner, None if core is None else core.dense())
         return cls(values, P, P.T @ sums.right)
 
     def scaled(self, alphas: np.ndarray) -> np.ndarray:
-        """c with θ = P c, for one alpha for each target: ± PᵀZᵀWY / (λ + alpha), as λ's sign."""
+        """Return c (r, n_targets) with θ = P c, one alpha per target: sign(λ) PᵀZᵀWY / (λ + α)."""
         shifted = self.values[:, None] + alphas
         if (shifted <= 0).any():
             indefinite(f"an eigenvalue of {self.values.min():.2g}")
@@ -141,6 +142,9 @@ class Decomposition(NamedTuple):
 
 
 def mean_square(sums: Sums, theta: np.ndarray, image: np.ndarray) -> float:
-    """The mean of w (y - zᵀθ)² from sums over the rows, with the image ZᵀWZ θ."""
+    """Return the mean of w (y - zᵀθ)² from sums over the rows and the image ZᵀWZ θ.
+
+    ``theta`` and ``image`` have shape (r, n_targets).
+    """
     squares = sums.squares - 2 * (theta * sums.right).sum(axis=0) + (theta * image).sum(axis=0)
     return float(np.maximum(squares, 0.0).mean() / sums.weight)

@@ -1,8 +1,9 @@
 """Ridge on the features Z of many rows without ZᵀZ: conjugate gradients over blocks of rows.
 
 After FALKON (Rudi, Carratino and Rosasco, 2017): the preconditioner is ZᵀZ of a sample of rows.
-Where Z = C P with kernel values C, a product with Z takes C (P v), and only C is kept or computed:
-to multiply each row with P would cost as much as ZᵀZ itself. All is in float64, C in its own dtype.
+If Z = C P with kernel values C, a product with Z is computed as C (P v), and only C is cached or
+computed: multiplying each row with P would cost as much as ZᵀZ itself. Everything is in float64
+except C, which has the dtype of the features.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.ridge.factored import Factored, Sums, mean_square, targets_bytes
 from gramian.learners.ridge.systems import Solution, System, Watch
-from gramian.learners.strategy import Strategy, keeping, room_beside
+from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.matrices.normal_equations import inner_products
 from gramian.rows import ArrayRows, FeatureRows
 
-MOST_ITERATIONS = 150  # where these were not asked for: a direct solution follows
+MOST_ITERATIONS = 150  # with solver="auto"; a direct solution follows if they do not converge
 
 # Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
-KERNEL_VALUE = 200  # or another feature that is computed
-PASS = 40  # of one iteration over one entry of C, which is read from memory
-PASS_TARGET = 4  # and for each target
-DOUBLE = 2  # float64 by float32
+KERNEL_VALUE = 200  # computing one kernel value, or another feature
+PASS = 40  # one iteration over one entry of C, which is read from memory
+PASS_TARGET = 4  # the same, for each target
+DOUBLE = 2  # float64 relative to float32
 
 
 class Streamed(Strategy[System]):
     """Conjugate gradients for (ZᵀWZ + alpha I) θ = ZᵀWY, in passes over C.
 
-    Where an iteration is not asked for, it is taken if it should cost less than the sums do, and a
-    direct solution follows if it does not converge.
+    With solver="auto", it is used if it should cost less than the sums, and a direct solution
+    follows if it does not converge.
     """
 
     def serves(self, system: System) -> bool:
@@ -46,8 +47,8 @@ class Streamed(Strategy[System]):
         return streams(system.factors) and (system.iterates or self._pays(system))
 
     def _pays(self, system: System) -> bool:
-        """Whether it costs less than the sums; before the rows are known, whether it may."""
-        room = room_beside(self._beside(system))
+        """Whether it costs less than the sums; before the targets are known, whether it may."""
+        room = room_left(self._other_memory(system))
         precise = (False, True) if system.Y is None else (system.precise,)
         return any(
             iteration_pays(system.factors, system.n_targets, room, precise=p) for p in precise
@@ -55,17 +56,17 @@ class Streamed(Strategy[System]):
 
     def memory(self, system: System) -> Sequence[Amounts]:
         C = projected(system.factors) or system.factors
-        own = keeping(C, self._beside(system), partly=True, name="kernel values")
-        return [own] if system.iterates else [own, *Factored().memory(system)]
+        step = keeping(C, self._other_memory(system), partly=True, name="kernel values")
+        return [step] if system.iterates else [step, *Factored().memory(system)]
 
-    def _beside(self, system: System) -> Amounts:
-        """What passes over the rows of C take, where Z = C P, beside what is kept of C."""
+    def _other_memory(self, system: System) -> Amounts:
+        """Return the memory of passes over the rows of C, in addition to C; Z = C P."""
         factors, t = system.factors, system.n_targets
         n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
         m = C.rank
         sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
         passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
-        # The preconditioner and a copy; P, its decomposition, and inner products of landmarks.
+        # The preconditioner and a copy; P, its decomposition, and the landmarks' inner products.
         small = 2 * 8 * r**2 if C is factors else 8 * (4 * m * r + 5 * r**2)
         return {
             **targets_bytes(system),
@@ -74,7 +75,7 @@ class Streamed(Strategy[System]):
         }
 
     def solve(self, system: System) -> Solution:
-        room = room_beside(self._beside(system))  # for C
+        room = room_left(self._other_memory(system))  # for C
         if system.iterates:
             return self._iterate(system, system.max_iter, room)
         solution = self._iterate(system, min(system.max_iter, MOST_ITERATIONS), room)
@@ -85,10 +86,10 @@ class Streamed(Strategy[System]):
         precondition = _preconditioner(system)
         with one_blas_thread():
             products = _Products(system, room)
-            right, *held = products.with_targets(system.Y)
+            right, *of_held_out = products.with_targets(system.Y)
             watch = Watch(None)
-            if held:
-                held_out = _HeldOut(system, held[0])
+            if of_held_out:
+                held_out = _HeldOut(system, of_held_out[0])
                 watch = Watch(held_out.error)
 
             def apply(V: np.ndarray) -> np.ndarray:
@@ -97,7 +98,7 @@ class Streamed(Strategy[System]):
                     held_out.look_at(other[0])
                 return image + alphas * V
 
-            tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # no finer than products are
+            tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # products are rounded
             theta, _, left = linalg.conjugate_gradients(
                 apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch
             )
@@ -106,14 +107,14 @@ class Streamed(Strategy[System]):
 
 
 def streams(factors: Factors) -> bool:
-    """Whether the factors are features alone, of one part."""
+    """Whether the factors are features in one part, without a core."""
     return len(factors.parts) == 1 and factors.core is None
 
 
 def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
     """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor.
 
-    ``room`` is what C may take in memory.
+    ``room`` is the memory that C may take.
     """
     if not streams(factors):
         return False
@@ -124,19 +125,19 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     project = 0 if values is None else 2 * m * r
     factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
     make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
-    row = make + factor * (project + r * r)  # of normal equations
+    row = make + factor * (project + r * r)  # the cost of a row in the normal equations
     times, iterations = _preconditioning(factors)
-    kept = keepable(C, room, partly=True)  # other rows of C are computed anew in each pass
-    made = make * (n + (n - kept) * iterations)
+    cached = keepable(C, room, partly=True)  # other rows of C are recomputed in every pass
+    made = make * (n + (n - cached) * iterations)
     passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
     return times * r * row + made + passes < n * row
 
 
 def _preconditioning(factors: Factors) -> tuple[float, float]:
-    """The rows of the preconditioner, as a multiple of r, and the iterations to be expected.
+    """Return the rows of the preconditioner as a multiple of r, and the expected iterations.
 
-    More rows save iterations, as 1 / times^0.7 or so, until they cost as much as these; on a GPU
-    iterations cost little.
+    More rows save iterations, roughly as 1 / times^0.7, until they cost as much themselves; on a
+    GPU iterations cost little.
     """
     n, r = factors.shape[0], factors.rank
     most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else 40.0
@@ -145,23 +146,25 @@ def _preconditioning(factors: Factors) -> tuple[float, float]:
 
 
 class _Values:
-    """A block of C: kernel values."""
+    """A block of C, the kernel values."""
 
     def __init__(self, c: Array) -> None:
-        self.c = c
+        self.c = c  # (rows, m)
 
     def times(self, U: Array) -> Array:
+        """Multiply with U (m, c); shape (rows, c)."""
         return self.c @ U
 
     def transposed_times(self, W: Array) -> Array:
+        """Multiply the transpose with W (rows, c); shape (m, c)."""
         return array_ops.namespace(self.c).matrix_transpose(self.c) @ W
 
 
 class _FusedValues:
-    """The same, known by its rows x alone: a GPU multiplies with values that it does not store.
+    """A block of C that is not stored: a GPU program computes products with it from the rows x.
 
-    They are made after all, some rows at a time, where they need float64; and multiplied in the
-    dtype of the other side, as the GPU does.
+    If float64 is needed, the values are computed after all, some rows at a time, and multiplied in
+    the dtype of the other matrix, as the GPU program does.
     """
 
     def __init__(self, source: FeatureRows, x: Array) -> None:
@@ -194,12 +197,12 @@ class _FusedValues:
 
     @property
     def _spare(self) -> int:
-        """For each row: values in float64, and those of a tile while it is made."""
+        """Memory per row: values in float64, and those of a tile while it is computed."""
         return 2 * 8 * self.source.shape[1]
 
 
 class _Products:
-    """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of rows held out."""
+    """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of held-out rows."""
 
     def __init__(self, system: System, room: int) -> None:
         factors = system.factors
@@ -208,13 +211,15 @@ class _Products:
         source: Any = rows.parts[0]
         self._fused = None if getattr(source, "fused", None) is None else source
         self._C = rows if self._fused is not None else rows.persist(room, partly=True)
-        given = (system.weights, system.held_out)
-        self._weights = [self._C.arrange(w)[:, None] for w in given if w is not None]
+        weights = (system.weights, system.held_out)
+        self._weights = [self._C.arrange(w)[:, None] for w in weights if w is not None]
 
     def with_targets(self, Y: Array) -> list[np.ndarray]:
+        """Return ZᵀWY (r, n_targets) for each kind of weights; Y has shape (n, n_targets)."""
         return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
+        """Return ZᵀWZ V (r, c) for each kind of weights; V has shape (r, c)."""
         U = array_ops.like(V, self._C.parts.example(), self._C.xp.float64)
         U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
         return self._sum(lambda values: values.times(U), U.shape[1])
@@ -224,7 +229,7 @@ class _Products:
     ) -> list[np.ndarray]:
         xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
 
-        def part(values: Any, *aligned: Array) -> Array:
+        def part(values: _Values | _FusedValues, *aligned: Array) -> Array:
             product = array_ops.astype(function(values, *aligned[:count]), dtype)
             weighted = [product * array_ops.astype(w, dtype) for w in aligned[count:]]
             return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
@@ -255,11 +260,11 @@ class _Products:
 
 
 class _HeldOut:
-    """The error on rows held out, from ZᵀWZ of them times each direction of the iteration."""
+    """The error on held-out rows, from their ZᵀWZ times each direction of the iteration."""
 
     def __init__(self, system: System, right: np.ndarray) -> None:
         self._sums = Sums.without_features(system.Y, system.held_out)._replace(right=right)
-        self._image: Any = None
+        self._image = np.zeros_like(right)
         self._total = np.zeros_like(right)
 
     def look_at(self, image: np.ndarray) -> None:
@@ -271,14 +276,14 @@ class _HeldOut:
 
 
 def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
-    """(ZᵀWZ + alpha I)⁻¹ with ZᵀWZ estimated from a sample of rows, and from the landmarks."""
+    """Return (ZᵀWZ + alpha I)⁻¹, with ZᵀWZ estimated from a sample of rows and the landmarks."""
     factors = system.factors
     n, r = factors.shape[0], factors.rank
     size = min(ceil(_preconditioning(factors)[0] * r), n)
     mass = float(n)
     if system.weights is None:
         numbers = system.rng.choice(n, size, replace=False)
-    else:  # heavy rows matter more: drawn by their weights, all count alike
+    else:  # rows drawn in proportion to their weights count equally
         weights = np.asarray(array_ops.to_numpy(factors.arrange(system.weights)))
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
@@ -289,7 +294,7 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
     inner *= mass / size
     P = unprojected(factors)[1]
     if P is not None:
-        # Some landmarks are far from all other rows, and the only ones with certain features. With
-        # P Pᵀ = W⁺ the features of the landmarks have the inner products (PᵀP)⁻¹.
+        # Some features may be nonzero only for a landmark far from all other rows. Since
+        # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
         inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
     return linalg.shifted_solver(inner, system.alphas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -15,7 +15,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import shown
 from gramian.estimators.base import all_or_nothing, generator
-from gramian.learners.base import as_targets, check_target, missing_target
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.learners.base import LearnerKernel, as_targets, check_target, missing_target
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.systems import System
 from gramian.rows import Rows
@@ -25,63 +26,64 @@ __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
 
 class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
-    """Kernel ridge regression: least squares in the space of the kernel, with a penalty.
+    """Kernel ridge regression: least squares in feature space, with an L2 penalty.
 
-    While the kernel matrix is small (some six thousand rows) it is factorised. Beyond, a bare
-    kernel stands for its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` asks for
-    the exact solution at any size: by conjugate gradients with a pivoted Cholesky preconditioner,
-    with a matrix that is never stored.
+    A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
+    kernel is replaced by its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` gives
+    the exact solution at any size, by conjugate gradients with a pivoted Cholesky preconditioner,
+    without storing the matrix.
 
     Parameters
     ----------
     alpha : float, array of shape (n_targets,), "loo", "gcv" or tuple, default=1.0
-        The penalty, positive; one number, or one for each target. "loo" chooses it, for each
-        target, by the error of leaving out one row at a time (a row of weight 2 with all its
-        weight), "gcv" by generalised cross-validation, both from one decomposition; over a grid
-        that falls from the largest eigenvalue of the matrix by ten orders (six for float32), or
-        over the numbers given as ``("loo", [0.1, 1.0, 10.0])``.
+        The penalty: a positive number, or one per target. "loo" chooses it for each target by the
+        leave-one-out error (a row of weight 2 is left out with all its weight), "gcv" by
+        generalised cross-validation; both need only one decomposition. The grid falls from the
+        largest eigenvalue of the matrix by ten orders of magnitude (six for float32). To choose
+        from your own values, pass ``("loo", [0.1, 1.0, 10.0])``.
     kernel : str, Kernel, Approximation or callable, default="rbf"
-        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` reaches its parameters.
+        See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        How the linear system is solved. Of the exact matrix: factorise it, or iterate without
-        storing it; a bare kernel is used exactly where one of the two is asked for. Of an
-        approximation: factorise the matrix of its features' inner products, or do without that
-        matrix, in passes over the rows (FALKON), which keep kernel values of as many rows as fit
-        the memory budget and compute the others anew. "auto" takes what should cost less.
+        How to solve the linear system. With the exact matrix: factorise it, or iterate without
+        storing it; both use a plain kernel exactly. With an approximation: factorise the matrix of
+        the features' inner products, or iterate in passes over the rows without that matrix
+        (FALKON), which caches the kernel values of as many rows as fit the memory budget and
+        recomputes the others. "auto" uses what should cost less.
     tol : float, default=1e-6
         The relative residual at which the iteration stops.
     max_iter : int, default=500
+        The largest number of iterations.
     validation_fraction : float, optional
-        Iterate, and hold out this part of the rows, drawn at random, to tell when to stop: after
-        five iterations without a smaller error on them. The coefficients are those of the least
+        Iterate, and hold out this fraction of the rows, drawn at random, to stop early: after five
+        iterations without a smaller error on them. The coefficients are those with the smallest
         error.
     random_state : int, Generator or None, default=None
-        Draws the preconditioner's pivots or rows, the rows held out, and the rows on which rules
-        such as "median" look.
+        Draws the preconditioner's pivots or rows, the held-out rows, and the rows that determine
+        kernel parameters such as gamma="median".
 
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, n_targets)
-        The coefficients a of f(x) = Σ k(x, x_i) a_i, where K is exact.
+        The coefficients a of f(x) = Σ k(x, x_i) a_i, if K is exact.
     coef_ : array of shape (r,) or (r, n_targets)
-        The coefficients of the r features, where K is approximated.
+        The coefficients of the r features, if K is approximated.
     alpha_ : float or array of shape (n_targets,)
-        The penalty in use, for each target where y has two dimensions.
+        The penalty in use; one per target if y is two-dimensional.
     path_ : AlphaPath or None
-        Where alpha was chosen: the ``alphas`` that were tried, and the ``errors``, mean squares, of
-        shape (n_alphas,) or (n_alphas, n_targets).
+        If alpha was chosen: the ``alphas`` tried, and their mean squared ``errors``, shape
+        (n_alphas,) or (n_alphas, n_targets).
     kernel_ : Kernel
-        The kernel in use, its parameters worked out.
+        The kernel in use, with its parameters fitted.
     approximation_ : Approximation or None
         The approximation in use.
     points_ : Rows or None
-        The training rows, which predictions need where K is exact.
+        The training rows, which predictions need if K is exact.
     n_iter_ : int
-        Iterations taken; 1 where a matrix was factorised.
+        The number of iterations; 1 if a matrix was factorised.
     residuals_ : array of shape (n_iter_,)
-        The largest relative residual after each iteration; empty where a matrix was factorised.
+        The largest relative residual after each iteration; empty if a matrix was factorised.
     validation_errors_ : array of shape (n_iter_,) or None
-        The mean squared error on the rows held out, after each iteration.
+        The mean squared error on the held-out rows after each iteration.
 
     Examples
     --------
@@ -92,7 +94,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     >>> model.predict([[np.pi / 2]]).round(2)
     array([1.])
 
-    A penalty that suits the noise:
+    Choose the penalty by the leave-one-out error:
 
     >>> noisy = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(50)
     >>> model = KernelRidge(alpha=("loo", [1e-6, 1e-3, 1.0]), kernel=RBF(gamma=1.0)).fit(X, noisy)
@@ -102,14 +104,14 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
 
     def __init__(
         self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        kernel: LearnerKernel = "rbf",
         *,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
         validation_fraction: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -120,8 +122,8 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
-        """Fit to rows X and targets y of shape (n,) or (n, n_targets)."""
+    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelRidge:
+        """Fit to the rows X and targets y of shape (n,) or (n, n_targets)."""
         self._check_parameters()
         rng = generator(self.random_state)
         check_target(self, y)
@@ -134,15 +136,14 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
-        """Add a batch of rows to those of earlier calls, which need not be kept.
+    def partial_fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelRidge:
+        """Add a batch of rows to those of earlier calls.
 
-        The result is that of ``fit`` on all rows, with an approximation that is fitted on the first
-        batch, or was fitted before it was passed as ``kernel``. A bare kernel stands for its
-        Nyström approximation with √n·log n landmarks for a first batch of n rows. Of the rows, only
-        the inner products of their features are kept, and ``alpha="gcv"`` needs no more. After a
-        ``fit``, which keeps no such products, the first call begins anew. ``solver`` is for
-        ``fit`` alone.
+        The result is that of ``fit`` on all rows, with an approximation that is fitted to the first
+        batch, or was fitted before it was passed as ``kernel``. A plain kernel is replaced by its
+        Nyström approximation with √n·log n landmarks, for a first batch of n rows. Only the inner
+        products of the rows' features are stored; ``alpha="gcv"`` needs no more. ``fit`` stores no
+        such products, so the first call after it starts again. ``solver`` applies only to ``fit``.
 
         Examples
         --------
@@ -166,44 +167,44 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         return self
 
     def _flatten(self, Y: Array) -> None:
-        """One-dimensional targets have one-dimensional coefficients, and one alpha."""
+        """Make coefficients one-dimensional, and alpha one number, if the targets (n,) are."""
         if Y.ndim == 1:
-            name = "dual_coef_" if self.approximation_ is None else "coef_"
+            name = "dual_coef_" if hasattr(self, "dual_coef_") else "coef_"
             setattr(self, name, getattr(self, name)[:, 0])
             self._keep_one()
 
-    def predict(self, X: Any) -> Array:
-        """f(x) for each row of X."""
+    def predict(self, X: RowsLike) -> Array:
+        """Predict the targets of the rows of X."""
         return self._values(X)
 
 
-def _weights_are_known(model: Any) -> bool:
+def _weights_are_known(model: KernelRidgeClassifier) -> bool:
     if model.class_weight == "balanced":
         raise ValueError(
-            "class_weight='balanced' needs all rows at once; for partial_fit, give the weights of "
-            "the classes, as {label: weight}."
+            "class_weight='balanced' needs all rows at once; for partial_fit, pass the weights of "
+            "the classes as {label: weight}."
         )
     return True
 
 
 class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
-    """Classification by kernel ridge regression on targets of -1 and 1, one for each class.
+    """Classification by kernel ridge regression, with a target of -1 and 1 for each class.
 
     Parameters
     ----------
     alpha, kernel, solver, tol, max_iter, validation_fraction, random_state
-        As in :class:`KernelRidge`; alpha may be one number for each class. "loo" and "gcv" choose
-        one for all classes, by the error of the targets -1 and 1.
+        As in :class:`KernelRidge`; alpha may have one number per class. "loo" and "gcv" choose one
+        alpha for all classes, by the error on the targets -1 and 1.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; "balanced" counts rare classes more.
+        Weights of the classes; "balanced" gives more weight to rare classes.
 
     Attributes
     ----------
     classes_ : array
         The class labels, sorted.
     dual_coef_ or coef_ : array
-        As in :class:`KernelRidge`, with one column for each class, or one for two classes.
-    alpha_ : float, or array where one was given for each class
+        As in :class:`KernelRidge`, with one column per class, or a single one for two classes.
+    alpha_ : float, or array of shape (n_classes,) if alpha has one number per class
     kernel_, approximation_, points_, path_, n_iter_, residuals_, validation_errors_
         As in :class:`KernelRidge`.
 
@@ -220,15 +221,15 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
 
     def __init__(
         self,
-        alpha: Any = 1.0,
-        kernel: Any = "rbf",
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        kernel: LearnerKernel = "rbf",
         *,
-        class_weight: Any = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
         validation_fraction: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -240,8 +241,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
-        """Fit to rows X and class labels y."""
+    def fit(
+        self, X: RowsLike, y: Array, sample_weight: Array | None = None
+    ) -> KernelRidgeClassifier:
+        """Fit to the rows X and class labels y of shape (n,)."""
         self._check_parameters()
         rng = generator(self.random_state)
         system = self._problem(X, rng, sample_weight, _codes(y))
@@ -256,12 +259,17 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     @available_if(_weights_are_known)
     @all_or_nothing
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: Array,
+        classes: Array | None = None,
+        sample_weight: Array | None = None,
     ) -> KernelRidgeClassifier:
         """Add a batch of rows: see :meth:`KernelRidge.partial_fit`.
 
-        The first call needs all ``classes``, since its rows may be of some of them only. There is
-        no ``partial_fit`` with ``class_weight="balanced"``, which would need all rows at once.
+        The first call needs all ``classes``, since its rows may not contain all of them.
+        ``partial_fit`` is not available with ``class_weight="balanced"``, which needs all rows at
+        once.
         """
         rng = generator(self.random_state)
         labels = _class_labels(self, y)
@@ -278,14 +286,14 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         self._add(self._with_targets(batch, self._targets(labels, batch.rows)))
         return self
 
-    def _all_classes(self, given: Any) -> np.ndarray:
-        """The classes of all batches: given with the first, and with others only if the same."""
+    def _all_classes(self, passed: Array | None) -> np.ndarray:
+        """Return the classes of all batches: those of the first call, which others may repeat."""
         known: Any = getattr(self, "classes_", None)
-        if given is None:
+        if passed is None:
             if known is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             return known
-        classes = _two_or_more(self, np.unique(array_ops.to_numpy(given)))
+        classes = _two_or_more(self, np.unique(array_ops.to_numpy(passed)))
         if "_sums" in self.__dict__ and not np.array_equal(classes, known):
             raise ValueError(
                 f"classes {_listed(classes)} are not those of the first call: {_listed(known)}."
@@ -293,7 +301,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         return classes
 
     def _targets(self, labels: Array, rows: Rows) -> Array:
-        """1 in the column of a row's class, -1 elsewhere; one column for two classes."""
+        """Return targets (n, n_classes), 1 in the column of a row's class and -1 elsewhere.
+
+        For two classes there is a single column. ``labels`` has shape (n,).
+        """
         members = labels[:, None] == self.classes_  # lazy if the labels are
         targets = array_ops.namespace(labels).where(members, 1.0, -1.0)
         targets = targets if len(self.classes_) > 2 else targets[:, 1:]
@@ -302,27 +313,29 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     def _weighted_by_class(self, system: System, labels: Array) -> System:
         if self.class_weight is None:
             return system
-        given, labels = system.weights, array_ops.to_numpy(labels)
-        own = np.ones(len(labels)) if given is None else array_ops.to_numpy(given)
-        weights = own * self._weights_by_class(labels, own)
+        labels = array_ops.to_numpy(labels)
+        weights = np.ones(len(labels))
+        if system.weights is not None:
+            weights = array_ops.to_numpy(system.weights)
+        weights = weights * self._weights_by_class(labels, weights)
         rows = system.rows
         return replace(system, weights=rows.place.align(weights, rows.xp.float64))
 
     def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The class weight of each row; a row of weight 2 counts as two in "balanced"."""
+        """Return the class weight of each row (n,); in "balanced", weight 2 counts as two rows."""
         if self.class_weight != "balanced":
             return compute_sample_weight(self.class_weight, labels)
         codes = np.unique(labels, return_inverse=True)[1]
         mass = np.bincount(codes, weights=weights)
         return (weights.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300)))[codes]
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores: one for each class, or for two classes one that is positive for the second."""
+    def decision_function(self, X: RowsLike) -> Array:
+        """Return scores (n, n_classes); for two classes (n,), positive for the second class."""
         values = self._values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def predict(self, X: Any) -> Array:
-        """The class of each row."""
+    def predict(self, X: RowsLike) -> Array:
+        """Predict the class of each row of X."""
         scores = self.decision_function(X)
         xp = array_ops.namespace(scores)
         if scores.ndim == 1:
@@ -330,7 +343,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
 
 
-def _two_or_more(owner: Any, classes: np.ndarray) -> np.ndarray:
+def _two_or_more(owner: object, classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
         raise ValueError(
             f"{type(owner).__name__} needs rows of at least 2 classes; y holds only one class: "
@@ -343,7 +356,7 @@ def _listed(labels: np.ndarray) -> str:
     return ", ".join(map(shown, labels))
 
 
-def _class_labels(owner: Any, y: Any) -> Array:
+def _class_labels(owner: object, y: Array | None) -> Array:
     if y is None:
         missing_target(owner)
     labels = as_labels(y)
@@ -355,8 +368,8 @@ def _class_labels(owner: Any, y: Any) -> Array:
     return labels
 
 
-def _codes(y: Any) -> Any:
-    """Class labels as one column for each class, for samplers that look at the target."""
+def _codes(y: Array | None) -> np.ndarray | None:
+    """Encode class labels as one-hot columns (n, n_classes), for samplers that use the target."""
     if y is None:
         return None
     labels = np.unique(array_ops.to_numpy(y), return_inverse=True)[1].ravel()

@@ -19,7 +19,7 @@ from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.factored import Sums
 from gramian.learners.ridge.systems import AlphaPath, Solution, System
-from gramian.learners.strategy import Strategy, room_beside
+from gramian.learners.strategy import Strategy, room_left
 from gramian.matrices.block_diagonal import BlockDiagonal
 from gramian.matrices.block_function import BlockFunction
 from gramian.rows import ArrayRows
@@ -248,7 +248,7 @@ def _local(system: System) -> BlockDiagonal:
     return local
 
 
-def _beside(system: System) -> Amounts:
+def _besides(system: System) -> Amounts:
     """What a solution takes besides what it keeps of each block."""
     local, t = _local(system), system.n_targets
     n, r = system.factors.shape[0], local.width
@@ -269,12 +269,12 @@ def _kept_bytes(system: System) -> int:
 
 def _keeps(system: System) -> bool:
     needed = _kept_bytes(system)
-    return 0 < needed <= room_beside(_beside(system)) // 2
+    return 0 < needed <= room_left(_besides(system)) // 2
 
 
 def _memory(system: System) -> Amounts:
     kept = _kept_bytes(system) if _keeps(system) else 0
-    return {**_beside(system), "features and solutions": kept}
+    return {**_besides(system), "features and solutions": kept}
 
 
 def _single_serves(system: System, alpha: float) -> bool:

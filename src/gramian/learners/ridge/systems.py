@@ -1,6 +1,7 @@
-"""The linear systems of kernel ridge, and what their solutions are.
+"""The linear systems of kernel ridge, and their solutions.
 
-(W^½ K W^½ + alpha I) b = W^½ y gives the coefficients a = W^½ b of f(x) = Σ k(x, x_i) a_i.
+The solution of (W^½ K W^½ + alpha I) b = W^½ y gives the coefficients a = W^½ b of
+f(x) = Σ k(x, x_i) a_i.
 """
 
 from __future__ import annotations
@@ -8,39 +9,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
 from gramian.matrices.factors import Factors, unprojected
 
-PATIENCE = 5  # iterations that may pass without a smaller error on the rows held out
+PATIENCE = 5  # iterations without a smaller error on the held-out rows, before it stops
 
 
-STEPS = 41  # of the grid of alphas where none is given
+STEPS = 41  # alphas in the default grid
 LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
 
 
 class Rule(NamedTuple):
-    """How alpha is chosen: by which error, among which values, and whether one serves all."""
+    """How alpha is chosen: by which error, from which values, and whether targets share it."""
 
     error: str  # "loo" or "gcv"
     grid: np.ndarray | None
     shared: bool
 
-    def alphas(self, values: np.ndarray, dtype: Any) -> np.ndarray:
-        """The grid, falling from the largest eigenvalue to what can be told from 0."""
+    def alphas(self, values: np.ndarray, dtype: DType) -> np.ndarray:
+        """Return the grid, by default from the largest of the eigenvalues (r,) down to rounding."""
         if self.grid is not None:
             return self.grid
         least = max(LEAST, 10 * array_ops.eps(dtype))
         return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """For each target the alpha of the least error."""
+        """Return the alpha with the smallest error for each target, shape (n_targets,).
+
+        ``alphas`` has shape (n_alphas,), ``errors`` (n_alphas, n_targets).
+        """
         if self.shared:
             errors = np.repeat(errors.mean(axis=1, keepdims=True), errors.shape[1], axis=1)
         best = errors.argmin(axis=0)
@@ -51,51 +55,51 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class System(Problem):
-    """What is to be solved: columns of targets, each with its alpha, over weighted rows.
+    """A linear system: columns of targets, each with its alpha, over weighted rows.
 
-    Where a fit is planned, ``alphas`` has the right length alone.
+    While a fit is planned, only the length of ``alphas`` is known.
     """
 
     solver: str
-    rule: Rule | None  # how alpha is to be chosen; None where it is given
+    rule: Rule | None  # how alpha is chosen; None if it is set
     max_iter: int
     validates: bool = False  # whether rows are held out
-    alphas: np.ndarray  # of shape (n_targets,); empty where there is a rule
+    alphas: np.ndarray  # (n_targets,); empty if there is a rule
     tol: float
-    Y: Any = None  # of shape (n, n_targets), in float64
-    held_out: Any = None  # of shape (n,): weights of rows that only tell when to stop, or 0
+    Y: Array | None = None  # (n, n_targets), in float64
+    held_out: Array | None = None  # (n,): weights of held-out rows, 0 for the others
 
     @property
     def iterates(self) -> bool:
-        """Whether an iteration is asked for."""
+        """Whether the parameters require an iteration."""
         return self.solver == "iterative" or self.validates
 
     @property
     def least_alpha(self) -> float | None:
-        """None where the alphas follow from the largest eigenvalue."""
+        """The smallest alpha; None if the alphas follow from the largest eigenvalue."""
         if self.rule is None:
             return float(self.alphas.min())
         return None if self.rule.grid is None else float(self.rule.grid.min())
 
     @cached_property
     def precise(self) -> bool:
-        """Whether float32 features would round too much, so that float64 is needed."""
+        """Whether float64 is needed because float32 features would round too much."""
         return rounds_too_much(self.factors, self.least_alpha, self.weights)
 
-    def local(self, coefficients: Any) -> Array:
-        """Coefficients, of the library and device of the matrix, in float64."""
+    def local(self, coefficients: Array) -> Array:
+        """Convert coefficients (r, n_targets) to the matrix's array library, in float64."""
         example = self.factors.parts.example()
         return array_ops.like(coefficients, example, array_ops.namespace(example).float64)
 
     @property
     def root(self) -> Array | None:
-        """W^½, as a column."""
+        """W^½ as a column (n, 1); None without weights."""
         if self.weights is None:
             return None
         return array_ops.namespace(self.weights).sqrt(self.weights)[:, None]
 
     def weighted(self, V: Array) -> Array:
-        """W^½ V: systems stay symmetric when rows are weighted from both sides."""
+        """Return W^½ V for V (n, c); weighting both sides of K keeps systems symmetric."""
         root = self.root
         return V if root is None else V * root
 
@@ -103,19 +107,19 @@ class System(Problem):
 class AlphaPath(NamedTuple):
     """The alphas that were tried, and the error of each."""
 
-    alphas: np.ndarray
-    errors: np.ndarray  # of shape (n_alphas, n_targets), or (n_alphas,) for a single target
+    alphas: np.ndarray  # (n_alphas,)
+    errors: np.ndarray  # (n_alphas, n_targets), or (n_alphas,) for a single target
 
 
 class Solution(NamedTuple):
-    """Coefficients, and how they came about."""
+    """Coefficients, and how they were found."""
 
-    coefficients: Array  # of shape (n, n_targets), or of features (r, n_targets)
+    coefficients: Array  # of rows (n, n_targets), or of features (r, n_targets)
     residuals: tuple[float, ...] = ()  # relative, after each iteration
-    errors: tuple[float, ...] | None = None  # mean squared, on the rows held out
-    met: bool = True  # whether the tolerance was met, or the rows held out ended the iteration
-    alphas: np.ndarray | None = None  # those chosen, of shape (n_targets,)
-    path: AlphaPath | None = None  # and among which
+    errors: tuple[float, ...] | None = None  # mean squared, on the held-out rows
+    met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
+    alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
+    path: AlphaPath | None = None  # all that were tried
 
     @property
     def iterations(self) -> int:
@@ -123,10 +127,10 @@ class Solution(NamedTuple):
 
 
 class Watch:
-    """What conjugate gradients have reached; ends them when the rows held out say so.
+    """Records the progress of conjugate gradients, and stops them by the held-out rows.
 
-    ``error(X, length)``, where given, is the error of X on these rows. The iterate of the least
-    error is kept.
+    ``error(X, length)``, if set, is the error of X on these rows. The iterate with the smallest
+    error is the solution.
     """
 
     def __init__(self, error: Callable[[Array, Array], float] | None) -> None:
@@ -148,7 +152,7 @@ class Watch:
         return len(self.errors) - int(np.argmin(self.errors)) > PATIENCE
 
     def solution(self, X: Array, left: float, tol: float) -> Solution:
-        """What the iteration ended with, at a relative residual of ``left``."""
+        """Return the solution after the last iterate X (r, n_targets), at residual ``left``."""
         residuals = tuple(self.residuals)
         if self._error is None:
             return Solution(X, residuals, None, left <= tol)
@@ -163,9 +167,9 @@ def rounds_too_much(
 ) -> bool:
     """Whether float32 features would change eigenvalues by more than a tenth of alpha.
 
-    Features C P are small differences of kernel values where P is large. How much their rounding
-    changes K̃ is seen on a sample of rows; ``seen`` are rows to be added to these. Without alpha,
-    that of the default path is meant, which is relative to the largest eigenvalue.
+    If P is large, features C P are small differences of kernel values. How much rounding changes K̃
+    is measured on a sample of rows; ``seen`` is the number of rows of earlier batches. If alpha is
+    None, it is the smallest of the default path, which is relative to the largest eigenvalue.
     """
     C, P = unprojected(factors)
     if P is None or array_ops.itemsize(factors.dtype) == 8:
@@ -190,6 +194,6 @@ def rounds_too_much(
 
 def indefinite(what: str) -> NoReturn:
     raise ValueError(
-        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip', or "
-        "a larger alpha."
+        f"K̃ + alpha I is not positive definite: the approximation has {what}. Use psd='clip' or a "
+        "larger alpha."
     )

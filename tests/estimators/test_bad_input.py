@@ -45,10 +45,10 @@ BAD_ROWS = [
     (X + 1j, "Complex data not supported"),
     (
         pandas.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}),
-        r"numbers only.*'city'\. Encode them.*or drop them",
+        r"must be numeric.*'city'\. Encode them.*or drop them",
     ),
-    (polars.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}), "numbers only.*'city'"),
-    (np.array([["1", "x"], ["2", "y"]], dtype=object), "numbers only.*: 1"),
+    (polars.DataFrame({"size": [1.0, 2.0], "city": ["a", "b"]}), "must be numeric.*'city'"),
+    (np.array([["1", "x"], ["2", "y"]], dtype=object), "must be numeric.*: 1"),
 ]
 
 
@@ -128,7 +128,7 @@ def test_sparse_rows_where_the_kernel_has_no_use_for_them():
 
 
 def test_equal_rows_have_no_median_distance():
-    with pytest.raises(ValueError, match=r"all sampled rows are the same. Give gamma as a number"):
+    with pytest.raises(ValueError, match=r"all sampled rows are the same. Set gamma to a number"):
         KernelPCA(kernel=RBF("median")).fit(np.ones((20, 3)))
 
 
@@ -251,5 +251,5 @@ def test_a_budget_too_small_for_one_block():
 
 
 def test_a_matrix_of_rows_of_different_lengths():
-    with pytest.raises(ValueError, match="2 numbers in each of the former and 4"):
+    with pytest.raises(ValueError, match="same number of features; got 2 and 4"):
         gramian.Gram(gramian.RBF(1.0), np.ones((3, 2)), np.ones((3, 4)))

@@ -213,7 +213,7 @@ def test_gram_counts_and_checks(rng):
         gram.block([0.5], [1])
     with pytest.raises(ValueError, match="40 columns, so V needs as many rows"):
         gram.matmul(np.ones((39, 2)))
-    with pytest.raises(ValueError, match="rows with themselves"):
+    with pytest.raises(ValueError, match="without separate columns"):
         Gram(RBF(0.5), X, X[:5]).diag()
 
 

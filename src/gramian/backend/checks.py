@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from gramian.backend.wording import shown
 
 
-def is_real(value: Any) -> TypeGuard[float]:
+def is_real(value: object) -> TypeGuard[float]:
     """Whether value is a finite real number (True and False are not)."""
     return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
-def real(owner: Any, name: str, value: Any) -> float:
+def real(owner: object, name: str, value: object) -> float:
     if not is_real(value):
         raise ValueError(f"{name} of {_name(owner)} must be a number; got {shown(value)}.")
     return float(value)
 
 
-def positive(owner: Any, name: str, value: Any) -> float:
+def positive(owner: object, name: str, value: object) -> float:
     if not is_real(value) or value <= 0:
         raise ValueError(f"{name} of {_name(owner)} must be a positive number; got {shown(value)}.")
     return float(value)
 
 
-def not_negative(owner: Any, name: str, value: Any) -> float:
+def not_negative(owner: object, name: str, value: object) -> float:
     if not is_real(value) or value < 0:
         raise ValueError(
             f"{name} of {_name(owner)} must be a number, at least 0; got {shown(value)}."
@@ -34,7 +34,7 @@ def not_negative(owner: Any, name: str, value: Any) -> float:
     return float(value)
 
 
-def positive_integer(owner: Any, name: str, value: Any) -> int:
+def positive_integer(owner: object, name: str, value: object) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(
             f"{name} of {_name(owner)} must be a positive integer; got {shown(value)}."
@@ -42,12 +42,12 @@ def positive_integer(owner: Any, name: str, value: Any) -> int:
     return int(value)
 
 
-def choice(owner: Any, name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def choice(owner: object, name: str, value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(map(repr, allowed))
         raise ValueError(f"{name} of {_name(owner)} must be one of {names}; got {shown(value)}.")
     return value
 
 
-def _name(owner: Any) -> str:
+def _name(owner: object) -> str:
     return owner if isinstance(owner, str) else type(owner).__name__

@@ -200,7 +200,7 @@ def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:
     return settings
 
 
-def _check_budget(value: Any) -> int | None:
+def _check_budget(value: object) -> int | None:
     if value is None:
         return None
     size = parse_bytes(value)
@@ -209,13 +209,13 @@ def _check_budget(value: Any) -> int | None:
     return size
 
 
-def _check_threads(value: Any) -> int | None:
+def _check_threads(value: object) -> int | None:
     if value is None:
         return None
     return positive_integer("gramian's settings", "n_threads", value)
 
 
-def _check_device(value: Any) -> str | None:
+def _check_device(value: object) -> str | None:
     if value is None or value == "cpu":
         return None
     if not isinstance(value, str) or not re.fullmatch(r"cuda(:\d+)?", value):
@@ -231,7 +231,7 @@ def _check_device(value: Any) -> str | None:
     return value
 
 
-def _check_progress(value: Any) -> bool:
+def _check_progress(value: object) -> bool:
     if value not in (True, False):
         raise ValueError(f"progress must be True or False; got {value!r}.")
     if value:
@@ -251,7 +251,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
 
 
-def parse_bytes(value: Any) -> int:
+def parse_bytes(value: object) -> int:
     """``"1.5 GB"`` -> 1500000000; numbers are returned unchanged."""
     if is_real(value):
         return int(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def _compile(loop: Loop) -> Loop:
         return numba.njit(nogil=True)(loop)
 
 
-def _scaled_cityblock(x: Any, columns: Any, scale: Any, out: Any) -> None:
+def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.ndarray) -> None:
     """Compare two rows with a chunk of points, four features at a time.
 
     The inner loops run along the points, so they vectorise without changing the order of sums.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import linecache
 from functools import cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
 
 import torch
@@ -134,6 +134,9 @@ def _program(profile: str) -> Any:
     return triton.jit(own)
 
 
+_Prepared: TypeAlias = tuple[Array, Array, int]  # rows, their norms, and their number
+
+
 class FusedKernel:
     """Products of blocks of rows with kernel values of some points.
 
@@ -168,7 +171,7 @@ class FusedKernel:
             return None
         return self._run(self._points, rows, U, split=True)
 
-    def _prepared(self, x: Array) -> tuple[Array, Array, int]:
+    def _prepared(self, x: Array) -> _Prepared:
         """Return the rows, shifted to the centre of the points or transposed, and their norms."""
         x = x.float()
         if self._centre is not None:
@@ -184,7 +187,7 @@ class FusedKernel:
         largest = float(rows[1].abs().max() + self._points[1].abs().max())
         return array_ops.eps("float32") * largest > self.tolerance
 
-    def _run(self, left: Any, right: Any, V: Array, *, split: bool = False) -> Array:
+    def _run(self, left: _Prepared, right: _Prepared, V: Array, *, split: bool = False) -> Array:
         (x, x_norms, n), (y, y_norms, m) = left, right
         double = V.dtype == torch.float64
         V = V.contiguous() if double else V.float().contiguous()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 
@@ -16,6 +14,6 @@ def counted(count: int, noun: str, form: str = "") -> str:
     return f"{count:{form}} {noun}{ending}"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as Python writes it, without NumPy types: 3 for np.int64(3)."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -7,11 +7,13 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from gramian.backend.typing import PathLike
 
 
 @contextmanager
-def whole_file(path: Any) -> Iterator[BinaryIO]:
+def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` on success.
 
     Until then it has another name in the same folder. An error or interrupt removes it and leaves
@@ -20,18 +22,18 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     if target.exists() and not target.is_file():
         raise OSError(f"{str(path)!r} is not a regular file and cannot be replaced.")
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "xb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            os.chmod(beside, target.stat().st_mode)
-        os.replace(beside, target)
+            os.chmod(temporary, target.stat().st_mode)
+        os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
-            beside.unlink()
+            temporary.unlink()
         raise
     _sync_folder(target.parent)
 

@@ -19,6 +19,7 @@ from scipy.ndimage import gaussian_filter
 from gramian.backend import config
 from gramian.backend.checks import not_negative, positive_integer
 from gramian.backend.threads import in_order
+from gramian.backend.typing import ArrayLike, PathLike, RandomState
 from gramian.estimators.base import generator
 
 __all__ = ["deformed", "write_deformed"]
@@ -28,7 +29,7 @@ BLOCK = 512  # images that share a random generator, whatever n is
 
 
 def deformed(
-    images: Any,
+    images: ArrayLike,
     n: int,
     *,
     shape: tuple[int, int] | None = None,
@@ -36,7 +37,7 @@ def deformed(
     smoothness: float = 0.14,
     rotation: float = 5.0,
     shift: float = 0.02,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> np.ndarray:
     """Return n deformed images as rows; the k-th is made from ``images[k % len(images)]``.
 
@@ -85,7 +86,7 @@ def deformed(
     return out
 
 
-def write_deformed(path: Any, images: Any, n: int, **options: Any) -> Path:
+def write_deformed(path: PathLike, images: ArrayLike, n: int, **options: Any) -> Path:
     """Write the images of :func:`deformed` to an NPY file, block by block.
 
     The images are never all in memory. The file appears only when it is complete; a failure leaves
@@ -158,13 +159,13 @@ class _Maker(NamedTuple):
 
 
 def _maker(
-    images: Any,
+    images: ArrayLike,
     shape: tuple[int, int] | None = None,
     displacement: float = 0.02,
     smoothness: float = 0.14,
     rotation: float = 5.0,
     shift: float = 0.02,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> _Maker:
     images = _checked_images(images, shape)
     height, width = images.shape[1:]
@@ -181,7 +182,7 @@ def _maker(
     return _Maker(images, fields, float(angle), limits["shift"], seed)
 
 
-def _checked_images(images: Any, shape: tuple[int, int] | None) -> np.ndarray:
+def _checked_images(images: ArrayLike, shape: tuple[int, int] | None) -> np.ndarray:
     images = np.asarray(images)
     if images.ndim == 2 and shape is not None and images.shape[1] == shape[0] * shape[1]:
         images = images.reshape(-1, *shape)

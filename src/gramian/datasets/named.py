@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import datasets as public
 
+from gramian.backend.typing import ArrayLike, DType
 from gramian.datasets.deformations import deformed, write_deformed
 
 __all__ = ["Dataset", "Listed", "deformed", "listing", "load", "names", "scaled", "write_deformed"]
@@ -160,7 +161,7 @@ def _shapes(path: Path) -> list[tuple[int, ...]]:
     return shapes
 
 
-def scaled(X: Any, dtype: Any = np.float64) -> np.ndarray:
+def scaled(X: ArrayLike, dtype: DType = np.float64) -> np.ndarray:
     """Scale each column of X to [0, 1]; constant columns become 0.
 
     Parameters
@@ -271,7 +272,7 @@ def _openml(name: str, split: int | None = None) -> Source:
     return Source(source)
 
 
-def _narrow(x: np.ndarray, dtype: Any) -> np.ndarray:
+def _narrow(x: np.ndarray, dtype: DType) -> np.ndarray:
     """Convert x to a smaller dtype, if that holds every value exactly."""
     with np.errstate(invalid="ignore"):
         small = x.astype(dtype)

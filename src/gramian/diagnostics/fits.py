@@ -11,6 +11,7 @@ from sklearn.base import clone
 from gramian.analysis.accuracy import ErrorEstimate, relative_error
 from gramian.approximations import BKA, MEKA
 from gramian.backend.checks import not_negative, positive_integer
+from gramian.backend.typing import ArrayLike
 from gramian.diagnostics.table import Table
 from gramian.estimators.base import generator
 
@@ -32,7 +33,11 @@ class StepTimes(NamedTuple):
 
 
 def step_times(
-    approximation: BKA | MEKA, X: Any, n_blocks: Sequence[int], *, rank_per_block: int | None = None
+    approximation: BKA | MEKA,
+    X: ArrayLike,
+    n_blocks: Sequence[int],
+    *,
+    rank_per_block: int | None = None,
 ) -> Table:
     """Time of each step of the fit, for several numbers of blocks (002, figure 9).
 
@@ -87,7 +92,7 @@ class LinkThreshold(NamedTuple):
     seconds: float
 
 
-def link_thresholds(approximation: MEKA, X: Any, thresholds: Sequence[float]) -> Table:
+def link_thresholds(approximation: MEKA, X: ArrayLike, thresholds: Sequence[float]) -> Table:
     """Number of links, error and time of the fit for several thresholds (002, figure 8).
 
     All fits use the same seed, so only the links differ.
@@ -141,8 +146,8 @@ class PartitionError(NamedTuple):
 
 def partitions(
     approximations: BKA | MEKA | Sequence[BKA | MEKA],
-    X: Any,
-    kinds: Sequence[Any] = ("kmeans", "spectral", "random"),
+    X: ArrayLike,
+    kinds: Sequence[str | ArrayLike] = ("kmeans", "spectral", "random"),
 ) -> Table:
     """Error of approximations for several partitions of the rows (002, figure 5).
 
@@ -191,7 +196,7 @@ def _template(owner: str, approximation: Any) -> Any:
     return first
 
 
-def _seconds_of_fit(model: Any, X: Any) -> float:
+def _seconds_of_fit(model: BKA | MEKA, X: ArrayLike) -> float:
     start = perf_counter()
     model.fit(X)
     return perf_counter() - start

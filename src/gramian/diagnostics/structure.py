@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -14,13 +14,17 @@ from gramian.approximations import BKA, MEKA
 from gramian.backend import array_ops
 from gramian.backend.checks import positive, positive_integer
 from gramian.backend.threads import side_by_side
+from gramian.backend.typing import ArrayLike, RandomState, T
 from gramian.backend.wording import counted
 from gramian.diagnostics.table import lines
 from gramian.estimators.base import generator
+from gramian.kernels.base import KernelLike
 from gramian.matrices.gram import Gram
 from gramian.theory.blocks import members
 
 __all__ = ["BlockRanks", "PrincipalCosines", "block_ranks", "principal_cosines"]
+
+Pair: TypeAlias = tuple[int, int]
 
 DRAWN_PAIRS = 20  # default number of pairs of blocks to compare
 
@@ -78,13 +82,13 @@ class PrincipalCosines:
 
 
 def block_ranks(
-    source: Any,
-    X: Any,
-    labels: Any = None,
+    source: KernelLike | BKA | MEKA,
+    X: ArrayLike,
+    labels: ArrayLike = None,
     *,
     delta: float | None = None,
     max_rows: int = 500,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> BlockRanks:
     """Numerical rank of each block of K for a partition (002, tables 5 and 6).
 
@@ -155,14 +159,14 @@ def block_ranks(
 
 
 def principal_cosines(
-    source: Any,
-    X: Any,
-    labels: Any = None,
+    source: KernelLike | BKA | MEKA,
+    X: ArrayLike,
+    labels: ArrayLike = None,
     *,
     ranks: Sequence[int] = (5, 10, 20),
     pairs: Sequence[tuple[int, int]] | None = None,
     max_rows: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> PrincipalCosines:
     """Similarity of the bases of diagonal and off-diagonal blocks (002, figure 6).
 
@@ -221,7 +225,9 @@ def principal_cosines(
     )
 
 
-def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np.ndarray]]:
+def _blocks(
+    owner: str, source: KernelLike | BKA | MEKA, X: ArrayLike, labels: ArrayLike
+) -> tuple[Gram, list[np.ndarray]]:
     """Return the matrix and the row numbers of each block."""
     fitted = isinstance(source, BKA | MEKA)
     if fitted == (labels is not None):
@@ -229,7 +235,7 @@ def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np
             f"{owner} needs a kernel and labels, or a fitted BKA or MEKA with its own labels; "
             f"got {source!r:.100} {'and' if fitted else 'without'} labels."
         )
-    if not fitted:
+    if not isinstance(source, BKA | MEKA):
         gram = Gram(source, X)
         return gram, members(owner, labels, gram.shape[0])
     check_is_fitted(source, "labels_")
@@ -243,7 +249,7 @@ def _blocks(owner: str, source: Any, X: Any, labels: Any) -> tuple[Gram, list[np
 
 
 def _sampled(
-    owner: str, blocks: list[np.ndarray], max_rows: int, random_state: Any
+    owner: str, blocks: list[np.ndarray], max_rows: int, random_state: RandomState
 ) -> list[np.ndarray]:
     """Sample at most ``max_rows`` rows of each block."""
     rng, most = generator(random_state), positive_integer(owner, "max_rows", max_rows)
@@ -274,6 +280,6 @@ def _block(gram: Gram, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return np.asarray(array_ops.to_numpy(gram.block(i, j)), dtype=np.float64)
 
 
-def _each(gram: Gram, function: Callable[[Any], Any], pairs: list[Any]) -> list[Any]:
+def _each(gram: Gram, function: Callable[[Pair], T], pairs: list[Pair]) -> list[T]:
     serial = gram.kernel.serial or array_ops.runs_own_threads(gram.rows.example())
     return side_by_side(function, pairs, "pairs of blocks", serial=serial)

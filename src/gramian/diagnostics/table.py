@@ -13,12 +13,12 @@ class Table(list[Any]):
         return lines(self[0]._fields, self) if self else "Table([])"
 
 
-def lines(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
+def lines(header: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     """Align columns, numbers to the right."""
     lines = [[_cell(value) for value in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gramian.backend.names import by_name, unknown
-from gramian.kernels.base import Kernel, KernelWarning
+from gramian.kernels.base import Kernel, KernelLike, KernelWarning
 from gramian.kernels.compose import Product, Scaled, Sum
 from gramian.kernels.dot_product import (
     AdditiveChi2,
@@ -55,7 +53,7 @@ _BY_NAME: dict[str, type[Kernel]] = by_name(globals(), Kernel)
 
 
 def kernel_names() -> list[str]:
-    """The names that may stand for a kernel, such as ``kernel="rbf"``.
+    """Return the names that ``kernel=`` accepts, such as ``"rbf"``.
 
     Examples
     --------
@@ -66,8 +64,18 @@ def kernel_names() -> list[str]:
     return list(_BY_NAME)
 
 
-def as_kernel(kernel: Any) -> Kernel:
-    """A kernel from a name, a function of two blocks of rows, or a kernel.
+def as_kernel(kernel: KernelLike) -> Kernel:
+    """Convert a name or a function to a kernel.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        One of :func:`kernel_names`, a function of two blocks of rows that returns the matrix of
+        kernel values, or a kernel, which is returned unchanged.
+
+    Returns
+    -------
+    Kernel
 
     Examples
     --------
@@ -82,7 +90,7 @@ def as_kernel(kernel: Any) -> Kernel:
             return _BY_NAME[kernel]()
         raise unknown("kernel", kernel, _BY_NAME)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise TypeError(f"kernel must be an object, not a class: write {kernel.__name__}().")
+        raise TypeError(f"kernel must be an instance, not a class: write {kernel.__name__}().")
     if callable(kernel):
         return FunctionKernel(kernel)
     raise TypeError(

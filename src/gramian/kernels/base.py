@@ -1,16 +1,18 @@
-"""Kernel: what every kernel offers, and the class that builds one from a pairing and a profile."""
+"""Base classes of kernels: Kernel, and ProfileKernel for a profile of a pairing of two rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, RandomState
 from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
 from gramian.kernels.pairings import Tile, gpu_pairing
@@ -20,40 +22,56 @@ from gramian.rows import Rows, as_rows
 __all__ = ["Kernel", "KernelWarning"]
 
 
+# A kernel, its name, or a function of two blocks of rows.
+KernelLike: TypeAlias = "Kernel | str | Callable[..., Array]"
+
+
 class KernelWarning(UserWarning):
-    """A kernel that says little about the data it was fitted on."""
+    """The kernel carries little information about the data it was fitted on."""
 
 
 class Kernel(BaseEstimator, ABC):
-    """A kernel function k(x, y), as a scikit-learn parameter object.
+    """Base class of kernel functions k(x, y); their parameters work as in scikit-learn.
 
-    A kernel is called on rows: ``kernel(X, Y)`` is the matrix of all k(x_i, y_j), and ``kernel(X)``
-    is short for ``kernel(X, X)`` with an exact diagonal. Kernels add, multiply and scale:
-    ``0.5 * RBF(0.1) + Linear()``. Parameters that are rules, such as ``gamma="median"``, are worked
-    out by ``fit`` from the data; learners do that themselves.
+    ``kernel(X, Y)`` returns the matrix of all k(x_i, y_j); ``kernel(X)`` is ``kernel(X, X)`` with
+    an exact diagonal. Kernels can be added, multiplied and scaled: ``0.5 * RBF(0.1) + Linear()``.
+    ``fit`` computes parameters that are rules, such as ``gamma="median"``, from the data; learners
+    call it for you.
 
-    A subclass implements ``against`` and ``_diagonal``, or better derives from
-    :class:`ProfileKernel`, which needs one profile function.
+    Subclasses implement ``against`` and ``_diagonal``. Most are simpler to write as a
+    :class:`ProfileKernel`, which needs only a profile function.
     """
 
-    names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in kernel="rbf"
+    names: ClassVar[tuple[str, ...]] = ()  # accepted in place of the kernel, as in kernel="rbf"
     takes_sparse: ClassVar[bool] = True
     takes_negative: ClassVar[bool] = True
-    stationary: ClassVar[bool] = False  # whether it is a function of x - y that falls from 0 on
+    stationary: ClassVar[bool] = False  # whether it is a function of x - y with its maximum at 0
     takes_objects: ClassVar[bool] = False  # whether rows may be strings, sets, graphs, ...
-    is_matrix: ClassVar[bool] = False  # whether rows are those of the kernel matrix itself
-    __array_ufunc__ = None  # so that NumPy's numbers leave products with a kernel to the kernel
-    serial: ClassVar[bool] = False  # whether blocks must be evaluated one after the other
+    is_matrix: ClassVar[bool] = False  # whether the rows are rows of the kernel matrix itself
+    __array_ufunc__ = None  # so that np.float64(2) * kernel calls kernel.__rmul__
+    serial: ClassVar[bool] = False  # whether blocks must be computed one at a time
 
     @property
     def psd(self) -> bool:
         """Whether every Gram matrix of this kernel is positive semi-definite."""
         return True
 
-    def fit(self, X: Any, y: Any = None, *, random_state: Any = 0) -> Kernel:
-        """Work out parameters that are rules on the rows X.
+    def fit(self, X: ArrayLike, y: ArrayLike = None, *, random_state: RandomState = 0) -> Kernel:
+        """Compute parameters that are rules, such as ``gamma="median"``, from the rows X.
 
-        Warns if on these rows nearly all kernel values underflow, or are nearly the same.
+        Warns if nearly all kernel values of these rows underflow or are nearly equal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Rows
+        y : ignored
+        random_state : int, Generator or None, default=0
+            Draws the sample of rows for rules that need distances.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself.
         """
         rows = self.read(X)
         return self.fit_rows(rows, np.random.default_rng(random_state))
@@ -61,20 +79,30 @@ class Kernel(BaseEstimator, ABC):
     def fit_rows(
         self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
     ) -> Kernel:
-        """``fit`` on rows that are checked already; samples are drawn from ``rng``.
+        """Like ``fit``, for rows that are already checked; ``rng`` draws the samples.
 
         A row of weight 2 counts as two rows.
         """
         return self
 
     def fit_bytes(self, rows: Rows) -> int:
-        """What ``fit_rows`` takes in memory, beside blocks of rows."""
+        """Return the memory that ``fit_rows`` needs in addition to blocks of rows, in bytes."""
         return 0
 
-    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
-        """The matrix of all k(x_i, y_j), written into ``out`` where that is given.
+    def __call__(self, X: ArrayLike, Y: ArrayLike = None, *, out: Array | None = None) -> Array:
+        """Return the matrix of all k(x_i, y_j).
 
-        Memory that was used before takes a third of the time of fresh memory.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or Rows
+        Y : array-like of shape (m, d), or Rows, optional
+            By default X.
+        out : array of shape (n, m), optional
+            The result is written here. Reusing ``out`` is about three times faster than allocating.
+
+        Returns
+        -------
+        array of shape (n, m)
         """
         rows = self.read(X)
         columns = None
@@ -87,22 +115,22 @@ class Kernel(BaseEstimator, ABC):
                 )
         return tiles.dense(self, rows, columns, out)
 
-    def diag(self, X: Any) -> Array:
-        """k(x, x) for each row of X."""
+    def diag(self, X: ArrayLike) -> Array:
+        """Return k(x, x) for each row of X, shape (n,)."""
         return self.diagonal(self.read(X))
 
     def read(
         self,
-        X: Any,
+        X: ArrayLike,
         *,
         name: str = "X",
         owner: str | None = None,
         min_rows: int = 1,
         objects: bool | None = None,
     ) -> Rows:
-        """X as rows that this kernel can serve, checked: of numbers, or objects if it takes these.
+        """Check X and return it as rows of numbers, or of objects if this kernel accepts them.
 
-        ``objects`` says which, where that is known; see :func:`gramian.as_rows`.
+        ``objects`` says which of the two, if known; see :func:`gramian.as_rows`.
         """
         owner = type(self).__name__ if owner is None else owner
         objects = objects if self.takes_objects else False
@@ -110,7 +138,7 @@ class Kernel(BaseEstimator, ABC):
         return self.check_rows(rows)
 
     def check_rows(self, rows: Rows) -> Rows:
-        """The rows, if this kernel can serve them; a ``ValueError`` if not."""
+        """Return the rows; raise a ``ValueError`` if this kernel cannot be used on them."""
         if rows.are_objects and not self.takes_objects:
             raise ValueError(
                 f"{type(self).__name__} needs rows of numbers; got objects. Use a kernel that is a "
@@ -124,58 +152,58 @@ class Kernel(BaseEstimator, ABC):
         return rows
 
     def points(self, rows: Rows) -> Rows:
-        """What must be kept of training rows so that ``against`` can be called on them."""
+        """Return the part of the training rows that ``against`` needs."""
         return rows
 
     def maclaurin(self, count: int) -> np.ndarray | None:
-        """The first ``count`` coefficients a_p of k(x, y) = Σ a_p (xᵀy)^p, in float64.
+        """Return the first ``count`` coefficients a_p of k(x, y) = Σ a_p (xᵀy)^p, in float64.
 
-        None where the kernel is no such series. With it, maps for kernels of inner products, such
-        as :class:`gramian.TensorSketch`, take the kernel.
+        None if the kernel is not such a series. Dot-product features such as
+        :class:`gramian.TensorSketch` accept every kernel that has them.
         """
         return None
 
     def spectrum(self) -> list[Law] | None:
-        """The laws of random frequencies whose mixture, by their weights, gives the kernel.
+        """Return the distributions of random frequencies whose weighted mixture is the kernel.
 
-        None if the kernel is not shift-invariant. With it, :class:`gramian.RandomFourier` takes the
-        kernel. See :class:`gramian.kernels.spectrum.Law`.
+        None if the kernel is not shift-invariant. :class:`gramian.RandomFourier` accepts every
+        kernel that has them. See :class:`gramian.kernels.spectrum.Law`.
         """
         return None
 
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernels that this one is made of; none unless it is a sum, product or multiple."""
+        """The kernels in a sum, product or multiple; empty for all other kernels."""
         return ()
 
     @abstractmethod
     def against(self, points: Array) -> Tile:
-        """A function ``tile(x, out=None)`` that gives the matrix k(x_i, point_j) of a block x.
+        """Return a function ``tile(x, out=None)`` that computes k(x_i, point_j) for a block x.
 
-        It writes the result into ``out`` where that is given. Whatever depends on the points alone
-        is computed here, once.
+        The function returns a matrix of shape (rows of x, points), written into ``out`` if that is
+        passed. Anything that depends only on the points, of shape (m, d), is computed here, once.
         """
 
     def gpu_form(self) -> GpuForm | None:
-        """The kernel as a GPU computes it without storing its values.
+        """Return the form in which a GPU computes the kernel without storing its values.
 
-        None if it has no such form: its values are then computed by torch and stored in tiles.
+        None if there is no such form; torch then computes the values and stores them in tiles.
         """
         return None
 
     def diagonal(self, rows: Rows) -> Array:
-        """k(x, x) for each of the rows."""
+        """Return k(x, x) for each row, shape (n,)."""
         return rows.map(lambda x, out: self._diagonal(x), serial=self.serial, label="diagonal")
 
     def _diagonal(self, x: Array) -> Array:
-        """k(x, x) for each row of a block; not asked for where ``diagonal`` is overridden."""
+        """Return k(x, x) for each row of a block; not needed if ``diagonal`` is overridden."""
         raise NotImplementedError(f"{type(self).__name__} must implement _diagonal.")
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         from gramian.kernels.compose import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         from gramian.kernels.compose import Product, Scaled
 
         if isinstance(other, Kernel):
@@ -188,23 +216,25 @@ class Kernel(BaseEstimator, ABC):
 
 
 class ProfileKernel(Kernel):
-    """A kernel that is a profile of a pairing: f(scale * pairing(x, y)).
+    """Base class of kernels f(scale * pairing(x, y)) with a profile f.
 
-    A subclass names its ``pairing`` and implements ``_profile`` and, unless it is 1, ``_scale``.
-    See :class:`gramian.Cauchy` for a short example. The program for a GPU follows from these if the
-    profile uses nothing but arithmetic and the functions listed in :mod:`gramian.kernels.gpu_form`.
+    Subclasses set ``pairing`` and implement ``_profile`` and, unless it is 1, ``_scale``. See
+    :class:`gramian.Cauchy` for a short example. The GPU program is derived from these if the
+    profile uses only arithmetic and the functions listed in :mod:`gramian.kernels.gpu_form`.
     """
 
-    pairing: ClassVar[Any]  # one of the functions in kernels/pairings.py, as a static method
-    tolerance: float = 2e-5  # how far the pairing may be off in float32 before float64 steps in
+    pairing: ClassVar[
+        Callable[..., Tile]
+    ]  # one of the functions in kernels/pairings.py, as a static method
+    tolerance: float = 2e-5  # allowed float32 error of the pairing; beyond it, float64 is used
 
     def _scale(self) -> float:
-        """The number that multiplies the pairing, inside the matrix product."""
+        """Return the factor of the pairing; it is applied inside the matrix product."""
         return 1.0
 
     @abstractmethod
     def _profile(self, u: Array) -> Array:
-        """f(u) for each entry of u, a scaled pairing; it may overwrite u and return it."""
+        """Return f(u) for each entry of u, a scaled pairing; it may overwrite u and return it."""
 
     def gpu_form(self) -> GpuForm | None:
         pairing = gpu_pairing(type(self).pairing)

@@ -18,11 +18,11 @@ __all__ = ["Product", "Scaled", "Sum"]
 
 
 class _Composed(Kernel):
-    """A kernel made of others; it asks of each what it is asked."""
+    """A kernel made of other kernels; most questions are passed on to these."""
 
     @abstractmethod
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernels that it is made of."""
+        """The kernels that this one is made of."""
 
     @property
     def psd(self) -> bool:
@@ -90,11 +90,11 @@ class _Pair(_Composed):
     @staticmethod
     @abstractmethod
     def _combine(a: Array, b: Array) -> Array:
-        """The two matrices as one; it may overwrite the first."""
+        """Combine the two matrices; the first may be overwritten."""
 
 
 class Sum(_Pair):
-    """left(x, y) + right(x, y); also written ``left + right``.
+    """Sum of two kernels, left(x, y) + right(x, y); also written ``left + right``.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """left(x, y) * right(x, y); also written ``left * right``.
+    """Product of two kernels, left(x, y) * right(x, y); also written ``left * right``.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Product(_Pair):
 
 
 class Scaled(_Composed):
-    """factor * kernel(x, y) with a positive factor; also written ``factor * kernel``.
+    """Kernel times a positive factor, factor * kernel(x, y); also written ``factor * kernel``.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class Scaled(_Composed):
 
 
 def _kernel(owner: Kernel, name: str, form: str) -> Kernel:
-    """A parameter of the owner, which must be a kernel."""
+    """Return a parameter of the owner, which must be a kernel."""
     value = getattr(owner, name)
     if isinstance(value, Kernel):
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -12,13 +11,13 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive_integer, real
 from gramian.kernels import pairings
 from gramian.kernels.base import Kernel, ProfileKernel
-from gramian.kernels.gamma import GammaKernel
+from gramian.kernels.gamma import Gamma, GammaKernel
 
 __all__ = ["AdditiveChi2", "Cosine", "ExponentialDot", "Linear", "Polynomial", "Sigmoid"]
 
 
 class InnerKernel(GammaKernel):
-    """A profile of gamma * xᵀy."""
+    """Base class of kernels that are a profile of gamma * xᵀy."""
 
     pairing = staticmethod(pairings.inner)
 
@@ -30,7 +29,7 @@ class InnerKernel(GammaKernel):
 
 
 class Linear(ProfileKernel):
-    """xᵀy.
+    """Linear kernel, xᵀy.
 
     Examples
     --------
@@ -53,15 +52,15 @@ class Linear(ProfileKernel):
 
 
 class Polynomial(InnerKernel):
-    """(gamma xᵀy + coef0)^degree.
+    """Polynomial kernel, (gamma xᵀy + coef0)^degree.
 
     Parameters
     ----------
     degree : int, default=3
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
     coef0 : float, default=1.0
-        A negative one makes the kernel indefinite.
+        If negative, the kernel is indefinite.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class Polynomial(InnerKernel):
 
     names = ("poly", "polynomial")
 
-    def __init__(self, degree: int = 3, gamma: Any = None, coef0: float = 1.0) -> None:
+    def __init__(self, degree: int = 3, gamma: Gamma = None, coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
@@ -94,12 +93,12 @@ class Polynomial(InnerKernel):
 
 
 class ExponentialDot(InnerKernel):
-    """exp(gamma xᵀy), the exponential dot-product kernel.
+    """Exponential dot-product kernel, exp(gamma xᵀy).
 
     Parameters
     ----------
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
 
     Examples
     --------
@@ -110,7 +109,7 @@ class ExponentialDot(InnerKernel):
 
     names = ("exponential_dot",)
 
-    def __init__(self, gamma: Any = None) -> None:
+    def __init__(self, gamma: Gamma = None) -> None:
         self.gamma = gamma
 
     def _profile(self, u: Array) -> Array:
@@ -122,12 +121,14 @@ class ExponentialDot(InnerKernel):
 
 
 class Sigmoid(InnerKernel):
-    """tanh(gamma xᵀy + coef0). It is indefinite: not every Gram matrix of it is PSD.
+    """Sigmoid kernel, tanh(gamma xᵀy + coef0).
+
+    It is indefinite: its matrix is not always positive semi-definite.
 
     Parameters
     ----------
     gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (columns * variance).
+        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
     coef0 : float, default=1.0
 
     Examples
@@ -139,7 +140,7 @@ class Sigmoid(InnerKernel):
 
     names = ("sigmoid",)
 
-    def __init__(self, gamma: Any = None, coef0: float = 1.0) -> None:
+    def __init__(self, gamma: Gamma = None, coef0: float = 1.0) -> None:
         self.gamma = gamma
         self.coef0 = coef0
 
@@ -153,7 +154,7 @@ class Sigmoid(InnerKernel):
 
 
 class Cosine(ProfileKernel):
-    """xᵀy / (||x|| ||y||); 0 where a row is all zeros.
+    """Cosine similarity, xᵀy / (||x|| ||y||); 0 if a row is all zeros.
 
     Examples
     --------
@@ -173,10 +174,10 @@ class Cosine(ProfileKernel):
 
 
 class AdditiveChi2(Kernel):
-    """Σ 2xy / (x + y), for histograms: rows without negative numbers.
+    """Additive chi-squared kernel, Σ 2xy / (x + y), for histograms: rows without negative numbers.
 
     This is the positive semi-definite form. scikit-learn's ``additive_chi2_kernel`` is
-    -Σ (x - y)² / (x + y), which is twice this kernel less the sums of both rows.
+    -Σ (x - y)² / (x + y), which is twice this kernel minus the sums of both rows.
 
     Examples
     --------

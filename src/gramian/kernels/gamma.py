@@ -1,11 +1,11 @@
-"""gamma, or a bandwidth, or a rule that finds gamma from the data."""
+"""The parameter gamma of kernels: a number, a bandwidth, or a rule that depends on the data."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import squareform
@@ -17,17 +17,19 @@ from gramian.backend.checks import is_real, positive
 from gramian.kernels.base import KernelWarning, ProfileKernel
 from gramian.rows import Rows
 
-SAMPLE_ROWS = 1000  # for rules that look at distances: half a million pairs
-FLAT_ROWS = 500  # of these, for the warning that a gamma says nothing
+Gamma: TypeAlias = float | str | tuple[str, float] | None  # a number or a rule
+
+SAMPLE_ROWS = 1000  # rows sampled for rules that need distances: half a million pairs
+FLAT_ROWS = 500  # of these, used to decide whether to warn about gamma
 
 
 class GammaKernel(ProfileKernel):
-    """A profile kernel with the parameter ``gamma``: a positive number or a rule.
+    """Base class of profile kernels with a parameter ``gamma``: a positive number or a rule.
 
-    The rules: ``"scale"`` is 1 / (columns * variance of all entries), as in scikit-learn's SVC.
+    The rule ``"scale"`` means 1 / (n_features * X.var()), as in scikit-learn's SVC.
     """
 
-    gamma: Any
+    gamma: Gamma
     default_rule: ClassVar[str] = "scale"
 
     @property
@@ -61,21 +63,21 @@ class GammaKernel(ProfileKernel):
 
     def fit_bytes(self, rows: Rows) -> int:
         sample = min(rows.shape[0], SAMPLE_ROWS) * rows.row_bytes
-        return sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # as it is, and in float64
+        return sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # and in float64
 
-    def _warn_if_flat(self, sample: Any) -> None:
-        """Warn where gamma makes all rows look alike, or each row alone."""
+    def _warn_if_flat(self, sample: Array) -> None:
+        """Warn if gamma makes all rows look alike, or no two rows look alike."""
 
     def _given(self) -> float | None:
-        """gamma where it is given as a number."""
+        """Return gamma if it is a number, else None."""
         if self.gamma is None or isinstance(self.gamma, str | tuple | list):
             return None
         return positive(self, "gamma", self.gamma)
 
-    def _rule(self) -> Any:
+    def _rule(self) -> Gamma:
         return self.default_rule if self.gamma is None else self.gamma
 
-    def _from_rule(self, rule: Any, sample: Any) -> float:
+    def _from_rule(self, rule: Gamma, sample: Array) -> float:
         raise ValueError(
             f"gamma of {type(self).__name__} must be a positive number or 'scale'; got {rule!r}."
         )
@@ -85,17 +87,17 @@ class GammaKernel(ProfileKernel):
 
 
 class DistanceKernel(GammaKernel):
-    """A kernel of the distance of two rows that falls from 1 at distance 0.
+    """Base class of kernels of the distance of two rows that decrease from 1 at distance 0.
 
-    ``gamma`` or ``bandwidth`` may be given, never both. Further rules for gamma, with σ measured on
-    a sample of rows: ``"median"`` (σ the median distance), ``"mean"`` (σ² the mean squared
-    distance), ``("percentile", q)``. A bandwidth σ stands for gamma = 1 / (2σ²) in kernels of the
-    squared distance, 1 / σ in kernels of the distance; the percentile rule uses 1 / σ² and 1 / σ.
+    Set ``gamma`` or ``bandwidth``, not both. Further rules for gamma measure a length σ on a sample
+    of rows: ``"median"`` (σ is the median distance), ``"mean"`` (σ² is the mean squared distance)
+    and ``("percentile", q)``. A bandwidth σ means gamma = 1 / (2σ²) in kernels of the squared
+    distance and 1 / σ in kernels of the distance; the percentile rule uses 1 / σ² and 1 / σ.
     """
 
     squared: ClassVar[bool] = True  # whether gamma multiplies the squared distance
 
-    def __init__(self, gamma: Any = None, *, bandwidth: float | None = None) -> None:
+    def __init__(self, gamma: Gamma = None, *, bandwidth: float | None = None) -> None:
         self.gamma = gamma
         self.bandwidth = bandwidth
 
@@ -110,14 +112,14 @@ class DistanceKernel(GammaKernel):
         return self._from_length(positive(self, "bandwidth", self.bandwidth))
 
     def diagonal(self, rows: Rows) -> Array:
-        # At distance 0 all rows are alike: none but the first, such as of a file, is read.
+        # k(x, x) is the same for all rows, so only the first one is read.
         first = self._diagonal(rows.take([0]))
         return array_ops.take_rows(first, np.zeros(rows.shape[0], dtype=np.intp))
 
-    def _diagonal(self, x: Any) -> Any:
+    def _diagonal(self, x: Array) -> Array:
         return array_ops.like(np.ones(x.shape[0]), x, dtype=x.dtype)
 
-    def _from_rule(self, rule: Any, sample: Any) -> float:
+    def _from_rule(self, rule: Gamma, sample: Array) -> float:
         if rule == "median":
             return self._from_length(float(np.median(self._lengths(sample))))
         if rule == "mean":
@@ -135,28 +137,28 @@ class DistanceKernel(GammaKernel):
     def _from_length(self, length: float) -> float:
         return 1.0 / (2.0 * length**2) if self.squared else 1.0 / length
 
-    def _lengths(self, sample: Any) -> np.ndarray:
-        """Distances between different rows of the sample, without zeros."""
-        pairs = squareform(self._distances(sample), checks=False)  # those above the diagonal
+    def _lengths(self, sample: Array) -> np.ndarray:
+        """Return the distances between different rows of the sample, without zeros."""
+        pairs = squareform(self._distances(sample), checks=False)  # entries above the diagonal
         pairs = pairs[pairs > 0]
         if not len(pairs):
             raise ValueError(
                 f"gamma={self._rule()!r} needs rows that differ; all sampled rows are the same. "
-                "Give gamma as a number."
+                "Set gamma to a number."
             )
         return pairs
 
     @abstractmethod
-    def _distances(self, sample: Any) -> np.ndarray:
-        """The matrix of distances of the sampled rows, in float64."""
+    def _distances(self, sample: Array) -> np.ndarray:
+        """Return the matrix of distances between the sampled rows, in float64."""
 
     def fit_bytes(self, rows: Rows) -> int:
         by_distance = self._given() is None and self._rule() != "scale"
         compared = min(rows.shape[0], SAMPLE_ROWS if by_distance else FLAT_ROWS)
-        # Distances, and twice those above the diagonal.
+        # All distances, and two copies of those above the diagonal.
         return super().fit_bytes(rows) + 2 * 8 * compared**2
 
-    def _warn_if_flat(self, sample: Any) -> None:
+    def _warn_if_flat(self, sample: Array) -> None:
         sample = sample[:FLAT_ROWS]
         n = sample.shape[0]
         if n < 10:
@@ -180,8 +182,8 @@ class DistanceKernel(GammaKernel):
         )
 
 
-def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Any:
-    """Some rows, in float64 on the host."""
+def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Array:
+    """Draw a sample of rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None
     if weights is not None:
@@ -194,13 +196,13 @@ def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Any:
 
 
 def variance(rows: Rows, weights: Array | None = None) -> float:
-    """The variance of all entries of the rows, in one pass."""
+    """Return the variance of all entries of the rows, in one pass."""
     xp = rows.xp
     first = rows.take([0])
     sparse = array_ops.issparse(first)
-    shift = 0.0 if sparse else float(xp.mean(first))  # near the mean, against cancellation
+    shift = 0.0 if sparse else float(xp.mean(first))  # near the mean, to avoid cancellation
 
-    def moments(x: Any, w: Any = None) -> np.ndarray:
+    def moments(x: Array, w: Array | None = None) -> np.ndarray:
         values = x if sparse else array_ops.astype(x, xp.float64) - shift
         sums = values.sum(axis=1) if sparse else xp.sum(values, axis=1), array_ops.row_norms(values)
         parts = [np.asarray(array_ops.to_numpy(s), dtype=np.float64).ravel() for s in sums]

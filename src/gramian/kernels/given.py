@@ -1,14 +1,12 @@
-"""Kernels that the user brings: a Python function, or the matrix itself."""
+"""Kernels that the user supplies: a Python function, or the matrix itself."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, BlockSum
 from gramian.backend.wording import counted
 from gramian.kernels.base import Kernel
 from gramian.kernels.pairings import Tile, tile_memory
@@ -20,24 +18,24 @@ __all__ = ["FunctionKernel", "Precomputed"]
 class FunctionKernel(Kernel):
     """A Python function as a kernel.
 
-    Where a kernel is expected, the function itself may be given; this class is for its option.
-    The function is called on one block of rows after the other, never from two threads at once.
+    You can also pass the function itself as ``kernel=``; use this class only to set ``pairwise``.
+    The function is called on one block of rows at a time, never from two threads at once.
 
-    Rows need not be numbers: a list of strings, sets, graphs or lists of different lengths is a
-    list of objects, which the function gets as they are. So is a 1-D array of dtype object,
-    whatever it holds, and a pandas Series of anything but numbers; of an array of more than two
-    dimensions, and of a frame with columns of text, each row is an object. Equally long lists of
-    numbers are a table, as in scikit-learn: where lists may by chance be equally long, put them
-    into a 1-D array of dtype object. New rows are read as those of the fit were.
+    Rows need not be numbers. The entries of a list of strings, sets, graphs or lists of different
+    lengths are objects, which are passed to the function unchanged. So are the entries of a 1-D
+    array of dtype object and of a pandas Series that does not hold numbers, and the rows of an
+    array with more than two dimensions and of a data frame with text columns. Lists of numbers
+    with equal lengths are a table, as in scikit-learn; if your lists could have equal lengths by
+    chance, put them into a 1-D array of dtype object. New rows are read like those of the fit.
 
     Parameters
     ----------
     function : callable
-        ``function(X, Y)`` of two blocks of rows gives the matrix of shape (len(X), len(Y)). Blocks
-        of objects are lists.
+        ``function(X, Y)`` takes two blocks of rows and returns a matrix of shape (len(X), len(Y)).
+        Blocks of objects are lists.
     pairwise : bool, default=False
-        True: ``function(x, y)`` takes two single rows, or objects, and gives one number. That is
-        slow.
+        If True, ``function(x, y)`` takes two single rows or objects and returns one number. This
+        is slow.
 
     Examples
     --------
@@ -57,7 +55,7 @@ class FunctionKernel(Kernel):
     serial = True
     takes_objects = True
 
-    def __init__(self, function: Callable[..., Any], pairwise: bool = False) -> None:
+    def __init__(self, function: BlockSum, pairwise: bool = False) -> None:
         self.function = function
         self.pairwise = pairwise
 
@@ -70,13 +68,13 @@ class FunctionKernel(Kernel):
         return tile
 
     def _diagonal(self, x: Array) -> Array:
-        # Small squares on the diagonal, so that little is computed beside it.
+        # Small squares on the diagonal, so that few other values are computed.
         size = 1 if self.pairwise else 16
         squares = [array_ops.span(x, i, i + size) for i in range(0, x.shape[0], size)]
         values = [np.diagonal(array_ops.to_numpy(self._values(s, s))) for s in squares]
         return array_ops.like(np.concatenate(values), x, dtype=array_ops.float_dtype(x))
 
-    def _values(self, x: Array, y: Array) -> Any:
+    def _values(self, x: Array, y: Array) -> ArrayLike:
         expected = (int(x.shape[0]), int(y.shape[0]))
         if self.pairwise:
             x, y = array_ops.to_numpy(x), array_ops.to_numpy(y)
@@ -98,10 +96,10 @@ class FunctionKernel(Kernel):
 
 
 class Precomputed(Kernel):
-    """The Gram matrix itself in place of rows.
+    """A precomputed kernel matrix in place of rows.
 
-    A learner with this kernel is fitted on the square matrix K(X, X) and predicts from the matrix
-    K(X_new, X) with one column for each training row.
+    Fit a learner with this kernel on the square matrix K(X, X), and predict from K(X_new, X), which
+    has one column for each training row.
 
     Examples
     --------
@@ -115,7 +113,7 @@ class Precomputed(Kernel):
     names = ("precomputed",)
     is_matrix = True
 
-    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, Y: ArrayLike = None, *, out: Array | None = None) -> Array:
         if Y is not None:
             raise TypeError(
                 "A precomputed kernel is the matrix itself and cannot be called on two sets of "
@@ -146,7 +144,7 @@ class Precomputed(Kernel):
         return 0 if as_it_is else rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype)
 
     def points(self, rows: Rows) -> Rows:
-        # A training row is known by its number: the kernel with it is that column of the matrix.
+        # A training row is represented by its number, which selects a column of the matrix.
         numbers = np.arange(rows.shape[0])[:, None]
         return ArrayRows(array_ops.like(numbers, array_ops.dense(rows.take([0])), dtype=rows.dtype))
 
@@ -169,7 +167,7 @@ class Precomputed(Kernel):
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 "A precomputed matrix K(X_new, X_train) does not hold k(x, x) of the new rows, "
-                "which distances need. Use predict, which does without it, or a kernel of rows."
+                "which distances need. Use predict, which does not need it, or a kernel of rows."
             )
         numbers = np.arange(rows.shape[0])
 
@@ -183,7 +181,7 @@ class Precomputed(Kernel):
 
 
 def _asymmetry(rows: Rows) -> tuple[float, float]:
-    """The largest entry of a square matrix, and the largest entry of |K - Kᵀ|."""
+    """Return the largest entry of a square matrix, and the largest entry of |K - Kᵀ|."""
     K = rows.collect()
     if array_ops.issparse(K):
         return float(abs(K).max()), float(abs(K - K.T).max())

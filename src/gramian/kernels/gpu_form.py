@@ -1,10 +1,10 @@
-"""A kernel as a GPU computes it: its pairing, its scale, and its profile in Triton's language.
+"""The form in which a GPU computes a kernel: its pairing, its scale, and its profile in Triton.
 
-A kernel writes its profile once, in ``_profile``. To get the program for a GPU, that method is run
-on a :class:`Traced` value in place of a tile: it records each operation as one line of Triton. So a
-profile made of arithmetic and of the functions in ``FUNCTIONS`` runs on a GPU without further work.
-Any other profile, such as one that calls SciPy, has no program: its kernel values are computed by
-torch and stored tile by tile.
+A kernel defines its profile once, in ``_profile``. To derive the GPU program, that method is run on
+a :class:`Traced` value instead of a tile, which records each operation as one line of Triton. A
+profile that uses only arithmetic and the functions in ``FUNCTIONS`` therefore runs on a GPU without
+further work. Any other profile, such as one that calls SciPy, has no program: torch computes its
+kernel values and stores them tile by tile.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from gramian.backend.typing import Array
+
 __all__ = ["GpuForm", "traced_form"]
 
-NUMBERS = ("n0", "n1", "n2", "n3")  # what a program can be given when it runs
+NUMBERS = ("n0", "n1", "n2", "n3")  # arguments of a program, set when it runs
 
-# NumPy's functions in Triton's language.
+# NumPy functions written in Triton.
 FUNCTIONS = {
     "absolute": "tl.abs({})",
     "add": "{} + {}",
@@ -47,34 +49,34 @@ FUNCTIONS = {
 
 
 class GpuForm(NamedTuple):
-    """A profile of a scaled pairing, as ``backend.triton_programs`` takes it."""
+    """A profile of a scaled pairing, as ``backend.triton_programs`` expects it."""
 
     pairing: str  # "squared", "cityblock" or "inner"
     scale: float
-    profile: str  # the source of a function ``profile(u, n0, n1, n2, n3)`` in Triton's language
+    profile: str  # the source of a function ``profile(u, n0, n1, n2, n3)`` in Triton
     numbers: tuple[float, ...]  # n0 to n3
 
     def values(self, pairings: np.ndarray) -> np.ndarray:
-        """The kernel for these values of the pairing, computed by NumPy from the program's text.
+        """Evaluate the program's text with NumPy for these values of the pairing.
 
-        For tests, which then need neither Triton nor a GPU.
+        Tests use it, because it needs neither Triton nor a GPU.
         """
         space: dict[str, Any] = {"tl": np}
         exec(self.profile, space)
         return space["profile"](self.scale * pairings, *self.numbers)
 
 
-def traced_form(pairing: str, scale: float, profile: Callable[[Any], Any]) -> GpuForm | None:
-    """The form of a kernel with this profile; None if some step of it has no line of Triton."""
+def traced_form(pairing: str, scale: float, profile: Callable[[Array], Array]) -> GpuForm | None:
+    """Return the form of a kernel with this profile; None if Triton lacks one of its steps."""
     lines: list[str] = []
     numbers: list[float] = []
     try:
         result = profile(Traced("u", lines, numbers))
-    except (TypeError, AttributeError):  # it does what a traced value cannot
+    except (TypeError, AttributeError):  # an operation that a traced value lacks
         return None
     if not isinstance(result, Traced):
         return None
-    if lines == ["t0 = tl.exp(u)"]:  # the base-2 exponential is the hardware's own
+    if lines == ["t0 = tl.exp(u)"]:  # GPUs have a base-2 exponential in hardware
         scale, lines = scale * log2(e), ["t0 = tl.exp2(u)"]
     body = "".join(f"    {line}\n" for line in [*lines, f"return {result.name}"])
     source = f"def profile(u, {', '.join(NUMBERS)}):\n{body}"
@@ -83,9 +85,9 @@ def traced_form(pairing: str, scale: float, profile: Callable[[Any], Any]) -> Gp
 
 
 class Traced(NDArrayOperatorsMixin):
-    """Stands for a tile in a profile, and writes down what is done with it.
+    """Takes the place of a tile in a profile, and records the operations on it.
 
-    Like an array it can be changed in place: it then takes the name of the new value.
+    Like an array, it can be changed in place: it then takes the name of the new value.
     """
 
     def __init__(self, name: str, lines: list[str], numbers: list[float]) -> None:
@@ -97,7 +99,7 @@ class Traced(NDArrayOperatorsMixin):
         raise TypeError("A traced value has no numbers.")
 
     def __bool__(self) -> bool:
-        raise TypeError("A program for a GPU takes no decision on its values.")
+        raise TypeError("A GPU program cannot branch on its values.")
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
@@ -118,7 +120,7 @@ class Traced(NDArrayOperatorsMixin):
         return out[0]
 
     def _line(self, text: str) -> str:
-        for line in self._lines:  # the square of a root is what it is the root of
+        for line in self._lines:  # squaring a root undoes it
             root, _, value = line.partition(" = ")
             if text == f"{root} * {root}" and value.startswith("tl.sqrt("):
                 return value[len("tl.sqrt(") : -1]
@@ -126,16 +128,16 @@ class Traced(NDArrayOperatorsMixin):
         self._lines.append(f"{name} = {text}")
         return name
 
-    def _term(self, value: Any) -> str:
-        """A whole number is part of the program; others are passed to it while there is room.
+    def _term(self, value: Traced | float) -> str:
+        """Write integers into the program; pass other numbers to it, as long as there are slots.
 
-        So a kernel with another ``alpha`` or ``coef0`` needs no program of its own.
+        Kernels that differ only in ``alpha`` or ``coef0`` can then share a program.
         """
         if isinstance(value, Traced):
             return value.name
         number = float(value)
         if not isfinite(number):
-            raise TypeError(f"A program for a GPU cannot hold {number}.")
+            raise TypeError(f"A GPU program cannot contain {number}.")
         if number.is_integer() or (
             number not in self._numbers and len(self._numbers) == len(NUMBERS)
         ):
@@ -144,9 +146,9 @@ class Traced(NDArrayOperatorsMixin):
             self._numbers.append(number)
         return NUMBERS[self._numbers.index(number)]
 
-    def _power(self, base: Any, exponent: Any) -> str:
+    def _power(self, base: Traced, exponent: float) -> str:
         if not isinstance(base, Traced) or isinstance(exponent, Traced):
-            raise TypeError("A program for a GPU takes powers with a number as exponent.")
+            raise TypeError("In a GPU program, exponents of powers must be numbers.")
         exponent = float(exponent)
         if not exponent.is_integer():
             return self._line(f"tl.exp2({self._term(exponent)} * tl.log2({base.name}))")
@@ -157,7 +159,7 @@ class Traced(NDArrayOperatorsMixin):
         return self._whole_power(base.name, int(exponent))
 
     def _whole_power(self, base: str, exponent: int) -> str:
-        """By squaring, since logarithms of negative numbers do not exist."""
+        """Raise to an integer power by squaring: a negative base has no logarithm."""
         if exponent == 1:
             return base
         half = self._whole_power(self._line(f"{base} * {base}"), exponent // 2)

@@ -1,8 +1,8 @@
-"""How two rows meet: scaled squared distance, L1 distance, chi-squared distance, inner product.
+"""Pairings of two rows: squared distance, L1 distance, chi-squared distance, inner product.
 
-A pairing takes some points and a scale and gives a function of a block of rows, which fills one
-tile with ``scale * pairing(x_i, point_j)``. A kernel is a pairing and a profile applied to the tile
-in place.
+A pairing takes points of shape (m, d) and a scale, and returns a function that fills one tile with
+``scale * pairing(x_i, point_j)`` for a block of rows x. A kernel applies its profile to the tile in
+place.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gramian.backend import array_ops, numba_loops
 from gramian.backend.array_ops import Array
 from gramian.rows import even_spans
 
-FILLED = 1 << 18  # entries of sparse rows that are dense at a time
+FILLED = 1 << 18  # entries of sparse rows to make dense at a time
 
 Tile = Callable[..., Array]  # tile(x, out=None) -> out
 Pairing = Callable[[Array, float, float], Tile]
 
 
 def gpu_pairing(pairing: Pairing) -> str | None:
-    """The pairing's name in programs for a GPU; None if they do not have it."""
+    """Return the pairing's name in GPU programs; None if they lack it."""
     names: dict[Pairing, str] = {
         squared_euclidean: "squared",
         cityblock: "cityblock",
@@ -30,7 +30,7 @@ def gpu_pairing(pairing: Pairing) -> str | None:
 
 
 def tile_memory(x: Array, points: Array, out: Array | None) -> Array:
-    """The memory for a tile: ``out`` where it is given, else new."""
+    """Return ``out``, or new memory for a tile if it is None."""
     if out is not None:
         return out
     xp = array_ops.namespace(x)
@@ -40,23 +40,22 @@ def tile_memory(x: Array, points: Array, out: Array | None) -> Array:
 
 
 def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
-    """scale * ||x - y||², through one matrix product of [x, ||x||², 1] with [-2y, 1, ||y||²].
+    """scale * ||x - y||², by one matrix product of [x, ||x||², 1] with [-2y, 1, ||y||²].
 
-    Both sides are moved to the centre of the points first, where less is lost to cancellation. A
-    float32 tile whose norms say that the result would be off by more than the tolerance is computed
-    in float64.
+    Both sides are first shifted by the centre of the points, which reduces cancellation. A float32
+    tile is computed in float64 if its norms show that the error could exceed the tolerance.
     """
     if array_ops.issparse(points):
         return _sparse_squared_euclidean(points, scale)
     xp = array_ops.namespace(points)
     d, y = points.shape[1], array_ops.astype(points, xp.float64)
     own_norms = array_ops.row_norms(y)
-    # Both sides must move by the very same vector: one that the points' own dtype can hold.
+    # Shift both sides by exactly the same vector, rounded to the dtype of the points.
     centre = array_ops.astype(array_ops.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
     y = y - centre
     norms = array_ops.row_norms(y)[:, None]
     largest = float(xp.max(norms))
-    # On a GPU products are far faster where rows begin at multiples of 32 bytes.
+    # On a GPU, products are far faster if rows start at multiples of 32 bytes.
     spare = -(points.shape[1] + 2) % 8 if array_ops.runs_own_threads(points) else 0
     zeros = [xp.zeros_like(norms)] * spare
     columns = xp.concat((-2 * y, xp.ones_like(norms), norms, *zeros), axis=1)
@@ -65,7 +64,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
 
     def sparse_tile(x: Array, out: Array) -> Array:
-        # Moving x would fill it: what that changes in the products is taken off them.
+        # Shifting x would make it dense, so the products are corrected instead.
         x = array_ops.astype(x, xp.float64)
         squared = array_ops.matmul(x, right[:d, :])
         squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
@@ -101,7 +100,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
 
 
 def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
-    """The same for sparse points, in float64: moving them would fill them."""
+    """The same for sparse points, in float64 and without a shift, which would make them dense."""
 
     def tile(x: Array, out: Array | None = None) -> Array:
         out = tile_memory(x, points, out)
@@ -124,7 +123,7 @@ def cityblock(points: Array, scale: float, tolerance: float) -> Tile:
         nonlocal columns
         out = tile_memory(x, points, out)
         if array_ops.issparse(x) and not array_ops.issparse(points):
-            # Few rows at a time as dense ones: most entries of the differences are not 0 anyway.
+            # Make a few rows dense at a time: most entries of the differences are not 0 anyway.
             for start, stop in even_spans(0, x.shape[0], max(1, FILLED // x.shape[1])):
                 tile(x[start:stop].toarray(), out[start:stop])
             return out
@@ -149,7 +148,7 @@ def chi_squared(points: Array, scale: float, tolerance: float) -> Tile:
         _check_not_negative(x)
         out = tile_memory(x, points, out)
         out[...] = 0
-        tiny = 1e-37  # below any sum of two numbers that counts, and no zero to divide by
+        tiny = 1e-37  # avoids 0/0, and is too small to change any other quotient
         for j in range(x.shape[1]):
             u, v = x[:, j, None], points[None, :, j]
             term = u - v

@@ -1,12 +1,13 @@
-"""Shift-invariant kernels as laws of random frequencies.
+"""Distributions of the random frequencies of shift-invariant kernels.
 
 By Bochner's theorem k(x, y) = k(0) E cos(wᵀ(x - y)) for random frequencies w. A sum of kernels
-mixes the laws of its parts, a product adds independent frequencies. Every law here is that of
+mixes the distributions of its terms; a product adds independent frequencies. Every distribution
+here is that of
 
     w = √(v + Σ v_i s_i) g + c h
 
-with a normal vector g, a vector h of independent Cauchy numbers, and random factors s_i; so a
-product of kernels of the Euclidean distance keeps one normal vector, whose direction is uniform.
+with a normal vector g, a vector h of independent Cauchy numbers, and random factors s_i. A product
+of kernels of the Euclidean distance therefore needs only one normal vector, with uniform direction.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ class Mixing:
     inverse: bool = False
 
     def variances(self, u: np.ndarray) -> np.ndarray:
-        """variance * s at these points of (0, 1), by the inverse of the distribution function."""
+        """Return variance * s at the quantiles u in (0, 1)."""
         factor = gammaincinv(self.shape, u) / self.shape
-        # Frequencies so large that no two rows are near enough for them need not be infinite.
+        # Bound the frequencies: beyond this, no two different rows are close enough to matter.
         return self.variance * (1.0 / np.maximum(factor, 1e-30) if self.inverse else factor)
 
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the frequencies of one kernel."""
+    """The distribution of the frequencies of one kernel."""
 
     weight: float = 1.0  # k(0)
     variance: float = 0.0  # v
@@ -44,7 +45,7 @@ class Law:
     cauchy: float = 0.0  # c
 
     def __mul__(self, other: Law) -> Law:
-        """The law of the product of two kernels."""
+        """Return the distribution for the product of two kernels."""
         return Law(
             self.weight * other.weight,
             self.variance + other.variance,
@@ -54,7 +55,7 @@ class Law:
 
     @property
     def is_radial(self) -> bool:
-        """Whether the direction of w is uniform, whatever its length."""
+        """Whether the direction of w is uniform and independent of its length."""
         return self.cauchy == 0
 
     @property
@@ -62,13 +63,13 @@ class Law:
         return self.variance > 0 or bool(self.mixings)
 
     def coordinates(self, d: int) -> int:
-        """How many uniform numbers make one frequency of d columns."""
+        """Return how many uniform numbers are needed for one frequency with d features."""
         return len(self.mixings) + d * (self._has_normal + (self.cauchy > 0))
 
     def frequencies(self, u: np.ndarray, d: int, directions: np.ndarray | None) -> np.ndarray:
-        """One frequency from each row of points in (0, 1), of shape (points, d).
+        """Return one frequency, of d features, for each row of uniform numbers u in (0, 1).
 
-        Where directions are given, they take the place of those of the normal vectors.
+        If ``directions`` are passed, they replace the directions of the normal vectors.
         """
         first = len(self.mixings)
         w = np.zeros((len(u), d))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import lgamma, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.special import kv
@@ -12,7 +11,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels import pairings
-from gramian.kernels.gamma import DistanceKernel
+from gramian.kernels.gamma import DistanceKernel, Gamma
 from gramian.kernels.spectrum import Law, Mixing
 
 __all__ = [
@@ -27,17 +26,17 @@ __all__ = [
 
 
 class EuclideanKernel(DistanceKernel):
-    """A kernel of the Euclidean distance."""
+    """Base class of kernels of the Euclidean distance."""
 
     pairing = staticmethod(pairings.squared_euclidean)
     stationary = True
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return np.sqrt(pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
 
 
 class ExponentialDecay(DistanceKernel):
-    """exp(-gamma * the pairing)."""
+    """Base class of kernels exp(-gamma * pairing(x, y))."""
 
     def _scale(self) -> float:
         return -self._gamma
@@ -47,12 +46,12 @@ class ExponentialDecay(DistanceKernel):
 
 
 class RBF(ExponentialDecay, EuclideanKernel):
-    """exp(-gamma ||x - y||²), the Gaussian kernel.
+    """Gaussian (RBF) kernel, exp(-gamma ||x - y||²).
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * variance)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances between sampled rows.
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
@@ -74,12 +73,12 @@ class RBF(ExponentialDecay, EuclideanKernel):
 
 
 class Laplacian(ExponentialDecay):
-    """exp(-gamma ||x - y||₁), with the L1 distance.
+    """Laplacian kernel, exp(-gamma ||x - y||₁), with the L1 distance.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / (columns * standard deviation)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.std())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the L1 distances.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
@@ -96,7 +95,7 @@ class Laplacian(ExponentialDecay):
     stationary = True
     squared = False
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return pairings.cityblock(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:
@@ -107,12 +106,14 @@ class Laplacian(ExponentialDecay):
 
 
 class Exponential(EuclideanKernel):
-    """exp(-gamma ||x - y||₂), with the Euclidean distance itself; Matérn with nu = 1/2.
+    """Exponential kernel, exp(-gamma ||x - y||₂); the Matérn kernel with nu = 1/2.
+
+    The distance is not squared.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(columns * variance)),
+        A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
@@ -144,12 +145,14 @@ class Exponential(EuclideanKernel):
 
 
 class Matern(EuclideanKernel):
-    """The Matérn kernel: 2^(1-ν)/Γ(ν) s^ν K_ν(s) with s = sqrt(2ν) ||x - y|| / σ.
+    """Matérn kernel, 2^(1-ν)/Γ(ν) s^ν K_ν(s) with s = sqrt(2ν) ||x - y|| / σ.
+
+    As nu grows, it approaches :class:`RBF` with the same gamma.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        1 / (2σ²), as in :class:`RBF`, to which the kernel tends as nu grows; a number or a rule.
+        1 / (2σ²); a positive number or a rule, as in :class:`RBF`.
     nu : float, default=1.5
         Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms.
     bandwidth : float, optional
@@ -165,7 +168,7 @@ class Matern(EuclideanKernel):
     names = ("matern",)
 
     def __init__(
-        self, gamma: Any = None, nu: float = 1.5, *, bandwidth: float | None = None
+        self, gamma: Gamma = None, nu: float = 1.5, *, bandwidth: float | None = None
     ) -> None:
         self.gamma = gamma
         self.nu = nu
@@ -191,7 +194,7 @@ class Matern(EuclideanKernel):
 
     def _general_profile(self, s: np.ndarray) -> np.ndarray:
         nu = float(self.nu)
-        s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0, the product has not
+        s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0
         with np.errstate(over="ignore", invalid="ignore"):
             values = np.exp((1 - nu) * np.log(2) - lgamma(nu) + nu * np.log(s)) * kv(nu, s)
         return np.where(s < 1e-10 ** (1 / min(nu, 1)), 1.0, np.nan_to_num(values, nan=1.0))
@@ -202,14 +205,17 @@ class Matern(EuclideanKernel):
 
 
 class RationalQuadratic(EuclideanKernel):
-    """(1 + gamma ||x - y||² / alpha)^(-alpha), a mixture of Gaussians of many widths.
+    """Rational quadratic kernel, (1 + gamma ||x - y||² / alpha)^(-alpha).
+
+    It is a mixture of Gaussian kernels with different widths. As alpha grows, it approaches
+    :class:`RBF` with the same gamma.
 
     Parameters
     ----------
     gamma : float, str or tuple, optional
-        A positive number or a rule, as in :class:`RBF`, to which the kernel tends as alpha grows.
+        A positive number or a rule, as in :class:`RBF`.
     alpha : float, default=1.0
-        The smaller, the more far rows matter.
+        The smaller alpha is, the more distant rows matter.
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
 
@@ -223,7 +229,7 @@ class RationalQuadratic(EuclideanKernel):
     names = ("rational_quadratic",)
 
     def __init__(
-        self, gamma: Any = None, alpha: float = 1.0, *, bandwidth: float | None = None
+        self, gamma: Gamma = None, alpha: float = 1.0, *, bandwidth: float | None = None
     ) -> None:
         self.gamma = gamma
         self.alpha = alpha
@@ -243,7 +249,7 @@ class RationalQuadratic(EuclideanKernel):
 
 
 class Cauchy(EuclideanKernel):
-    """1 / (1 + gamma ||x - y||²).
+    """Cauchy kernel, 1 / (1 + gamma ||x - y||²).
 
     Parameters
     ----------
@@ -273,7 +279,9 @@ class Cauchy(EuclideanKernel):
 
 
 class Chi2(ExponentialDecay):
-    """exp(-gamma Σ (x - y)² / (x + y)), for histograms: rows without negative numbers.
+    """Exponential chi-squared kernel, exp(-gamma Σ (x - y)² / (x + y)), for histograms.
+
+    Rows must not contain negative numbers.
 
     Parameters
     ----------
@@ -297,7 +305,7 @@ class Chi2(ExponentialDecay):
     squared = False
     default_rule = "mean"
 
-    def _distances(self, sample: Any) -> np.ndarray:
+    def _distances(self, sample: Array) -> np.ndarray:
         return pairings.chi_squared(sample, 1.0, 0.0)(sample)
 
     def _from_spread(self, d: int, variance: float) -> float:

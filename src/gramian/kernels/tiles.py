@@ -1,20 +1,22 @@
-"""Kernel matrices tile by tile: the whole of one, and its product with a matrix.
+"""Compute kernel matrices and their products tile by tile.
 
-A tile is a block of rows against at most ``tile_columns`` points. It is made by one matrix product
-and finished in place while it is in cache. Of a symmetric matrix each tile off the diagonal serves
-both of its places, and the diagonal is exact, never the result of a difference.
+A tile is a block of rows against at most ``tile_columns`` points. It takes one matrix product and
+is finished in place while it is in cache. In a symmetric matrix, each tile off the diagonal is used
+for both of its positions, and the diagonal is exact, never the result of a difference.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import DType
+from gramian.kernels.pairings import Tile
 from gramian.rows import ArrayRows, Rows, even_spans
 
 if TYPE_CHECKING:
@@ -22,16 +24,16 @@ if TYPE_CHECKING:
     from gramian.kernels.base import Kernel
 
 TILE_COLUMNS = 1024
-DEVICE_COLUMNS = 16_384  # a GPU would idle in smaller tiles
+DEVICE_COLUMNS = 16_384  # smaller tiles would leave a GPU idle
 
 
 def tile_columns(reference: Array) -> int:
-    """The points of a tile, at most, for rows that are computed with where the reference is."""
+    """Return the largest number of points in a tile, on the device of the reference."""
     return DEVICE_COLUMNS if array_ops.is_on_gpu(reference) else TILE_COLUMNS
 
 
-def common_dtype(rows: Rows, columns: Rows) -> Any:
-    """float32 where both sides are, else float64."""
+def common_dtype(rows: Rows, columns: Rows) -> DType:
+    """Return float32 if both sides are float32, else float64."""
     xp = rows.xp
     return xp.float32 if rows.dtype == xp.float32 == columns.dtype else xp.float64
 
@@ -42,12 +44,12 @@ def dense(
     rows: Rows,
     columns: Rows | None = None,
     out: Array | None = None,
-    own: tuple[np.ndarray, Array] | None = None,
+    same_rows: tuple[np.ndarray, Array] | None = None,
 ) -> Array:
-    """The matrix of the kernel between rows and columns, by default between the rows themselves.
+    """Return the kernel matrix of rows (n, d) and columns (m, d), by default the rows themselves.
 
-    It is written into ``out`` where that is given. Where the columns are some of the rows, ``own``
-    are their numbers, and the entries where each meets itself, which are exact.
+    The result is written into ``out``, of shape (n, m), if that is passed. If the columns are some
+    of the rows, ``same_rows`` contains their numbers and k(x, x), which makes these entries exact.
     """
     symmetric = columns is None
     rows = rows.place.here(rows) if symmetric else rows
@@ -64,19 +66,19 @@ def dense(
         _check_target(out, shape, dtype, rows)
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
 
-    def fill(x: Array, numbers: Any, out: Array) -> Array:
+    def fill(x: Array, numbers: range, out: Array) -> Array:
         last = numbers[-1] if symmetric else shape[1]
         for (start, stop), tile in tiles:
-            if start <= last:  # what lies right of the diagonal is mirrored from below it
+            if start <= last:  # entries right of the diagonal are mirrored from below it
                 target = out[:, start:stop]
                 result = tile(x, target)
                 if result is not target:
                     target[...] = result
-        if own is not None:
-            met = np.flatnonzero((own[0] >= numbers.start) & (own[0] < numbers.stop))
+        if same_rows is not None:
+            met = np.flatnonzero((same_rows[0] >= numbers.start) & (same_rows[0] < numbers.stop))
             if len(met):
-                exact = array_ops.like(array_ops.take_rows(own[1], met), out, out.dtype)
-                array_ops.put(out, own[0][met] - numbers.start, met, exact)
+                exact = array_ops.like(array_ops.take_rows(same_rows[1], met), out, out.dtype)
+                array_ops.put(out, same_rows[0][met] - numbers.start, met, exact)
         return out
 
     out = rows.map(
@@ -94,7 +96,7 @@ def dense(
     return out
 
 
-def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) -> None:
+def _check_target(out: Array, shape: tuple[int, int], dtype: DType, rows: Rows) -> None:
     expected = array_ops.empty((0,), rows.example(), dtype)
     if (
         type(out) is not type(expected)
@@ -108,7 +110,7 @@ def _check_target(out: Array, shape: tuple[int, int], dtype: Any, rows: Rows) ->
 
 @one_blas_thread()
 def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
-    """K(rows, columns) @ V in float64, without K."""
+    """Return K(rows, columns) @ V in float64 without storing K; V has shape (columns, k)."""
     dtype = common_dtype(rows, columns)
     fused = fused_kernel(kernel, columns, V.shape[1]) if dtype == rows.dtype else None
     if fused is not None:
@@ -117,7 +119,7 @@ def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
 
 
 def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel | None:
-    """Products with the kernel's values by programs of a GPU, where there are such."""
+    """Return GPU programs that multiply with kernel values; None if they cannot be used."""
     example = points.example()
     if (
         points.are_objects
@@ -158,11 +160,11 @@ def _fused_product(
 
 def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
     dtype = common_dtype(rows, columns)
-    out: Any = None
+    out: Array = None
     for group in _column_groups(columns):
         tiles = [(span, kernel.against(columns.take(range(*span)))) for span in group]
 
-        def part(x: Array, out: Array, tiles: list[Any] = tiles) -> Array:
+        def part(x: Array, out: Array, tiles: list[tuple[tuple[int, int], Tile]] = tiles) -> Array:
             out[...] = 0
             for (start, stop), tile in tiles:
                 values = tile(x, scratch(x.shape[0], stop - start, V, dtype))
@@ -184,7 +186,7 @@ def _tiled_product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array
 
 @one_blas_thread()
 def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> Array:
-    """K(rows, rows) @ V in float64, without K; each tile is used for both of its places."""
+    """Return K(rows, rows) @ V in float64 without storing K; each tile is used twice."""
     if kernel.is_matrix:
         return _stored_product(rows, V)
     xp = rows.xp
@@ -196,20 +198,20 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
     out = xp.zeros_like(V, dtype=xp.float64)
     for start, stop in column_spans(points):
         tile = kernel.against(points.take(range(start, stop)))
-        own = V[start:stop, :]
+        v_points = V[start:stop, :]
 
         def both(
             x: Array, numbers: range, v: Array, diagonal: Array, out: Array,
-            start: int = start, stop: int = stop, tile: Any = tile, own: Array = own,
+            start: int = start, stop: int = stop, tile: Tile = tile, v_points: Array = v_points,
         ) -> Array:  # fmt: skip
-            values = tile(x, scratch(x.shape[0], own.shape[0], own, rows.dtype))
+            values = tile(x, scratch(x.shape[0], v_points.shape[0], v_points, rows.dtype))
             inside = min(stop, numbers.stop) - numbers.start  # rows in the square on the diagonal
             if inside > 0:
                 where = np.arange(inside)
                 array_ops.put(values, where, where + numbers.start - start, diagonal[:inside])
                 v = array_ops.copy(v)
-                v[:inside, :] = 0  # the square is whole already
-            out += values @ own
+                v[:inside, :] = 0  # the square is already complete
+            out += values @ v_points
             return xp.matrix_transpose(xp.matrix_transpose(v) @ values)
 
         out[start:stop, :] += rows.sum(
@@ -227,7 +229,7 @@ def symmetric_product(kernel: Kernel, rows: Rows, diagonal: Array, V: Array) -> 
 
 
 def _stored_product(K: Rows, V: Array) -> Array:
-    """K @ V in float64, of a matrix that is there: it is read from memory once, and not copied."""
+    """Return K @ V in float64 for a stored matrix, which is read once and not copied."""
     V = array_ops.contiguous(array_ops.astype(V, K.dtype))
     spans = even_spans(0, K.shape[1], tile_columns(V))
 
@@ -247,9 +249,9 @@ def _stored_product(K: Rows, V: Array) -> Array:
 _own = threading.local()
 
 
-def scratch(rows: int, columns: int, reference: Array, dtype: Any) -> Array:
-    """Memory for one tile, used again by the same thread: fresh pages cost as much as the tile."""
-    buffer: Any = getattr(_own, "buffer", None)
+def scratch(rows: int, columns: int, reference: Array, dtype: DType) -> Array:
+    """Return memory for one tile, reused by the thread: new pages cost as much as the tile."""
+    buffer: Array = getattr(_own, "buffer", None)
     fits = (
         buffer is not None
         and type(buffer) is type(reference)
@@ -267,7 +269,7 @@ def column_spans(columns: Rows) -> list[tuple[int, int]]:
 
 
 def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
-    """Spans of columns in groups, such that what is prepared for one group fits the budget."""
+    """Group spans of columns so that the prepared points of one group fit the budget."""
     spans = column_spans(columns)
     prepared = tile_columns(columns.example()) * (columns.shape[1] + 2) * 2 * 8
     size = max(1, config.memory_budget() // 4 // prepared)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from gramian.backend.typing import DType
 
 __all__ = ["BlockCore"]
 
@@ -14,24 +16,24 @@ __all__ = ["BlockCore"]
 class _Strip(NamedTuple):
     """The rows of one block, from the diagonal on."""
 
-    own: np.ndarray  # the block on the diagonal
-    columns: slice | np.ndarray  # those of the blocks further right that it is linked with
+    diagonal: np.ndarray  # the block on the diagonal
+    columns: slice | np.ndarray  # columns of the linked blocks to its right
     values: np.ndarray
 
 
 class BlockCore:
-    """A symmetric matrix in blocks; kept are those on and above the diagonal that are not 0.
+    """A symmetric matrix in blocks; only nonzero blocks on and above the diagonal are stored.
 
     Parameters
     ----------
     matrix : array of shape (r, r)
-        Symmetric; what belongs to dropped links is not looked at.
+        Symmetric; entries of dropped links are ignored.
     sizes : sequence of int, optional
-        The rows of each block, r in all. By default, one block.
+        The number of rows of each block, r in total. By default, there is one block.
     links : bool array of shape (blocks, blocks), optional
-        Which blocks are kept, beside those on the diagonal. By default all.
+        Which blocks off the diagonal to store. By default, all of them.
     dtype : dtype, default=float64
-        What the blocks are kept in; products with them are in float64.
+        The dtype of the stored blocks; products are computed in float64.
 
     Examples
     --------
@@ -51,12 +53,12 @@ class BlockCore:
         matrix: np.ndarray,
         sizes: Sequence[int] | None = None,
         links: np.ndarray | None = None,
-        dtype: Any = np.float64,
+        dtype: DType = np.float64,
     ) -> None:
         matrix = np.asarray(matrix)
         self.sizes = [len(matrix)] if sizes is None else [int(size) for size in sizes]
         self.edges = np.concatenate(([0], np.cumsum(self.sizes))).tolist()
-        self.n_links = 0  # pairs of different blocks that are kept
+        self.n_links = 0  # stored pairs of different blocks
         self._strips = []
         for s, (start, stop) in enumerate(pairwise(self.edges)):
             linked = np.arange(s + 1, len(self.sizes))
@@ -67,8 +69,8 @@ class BlockCore:
                 columns = np.concatenate((np.empty(0, np.intp), *spans))
             rows = matrix[start:stop]
             parts = rows[:, start:stop], rows[:, columns]
-            own, values = (np.ascontiguousarray(part, dtype) for part in parts)
-            self._strips.append(_Strip(own, columns, values))
+            diagonal, values = (np.ascontiguousarray(part, dtype) for part in parts)
+            self._strips.append(_Strip(diagonal, columns, values))
             self.n_links += len(linked)
 
     @property
@@ -77,30 +79,30 @@ class BlockCore:
 
     @property
     def nbytes(self) -> int:
-        return sum(strip.own.nbytes + strip.values.nbytes for strip in self._strips)
+        return sum(strip.diagonal.nbytes + strip.values.nbytes for strip in self._strips)
 
     def block(self, s: int) -> np.ndarray:
-        """Block s on the diagonal, in float64."""
-        return self._strips[s].own.astype(np.float64)
+        """Return block s on the diagonal, in float64."""
+        return self._strips[s].diagonal.astype(np.float64)
 
     def matmul(self, W: np.ndarray) -> np.ndarray:
-        """S @ W, in float64."""
+        """Return S @ W in float64, for W of shape (r, k)."""
         out = np.zeros(W.shape)
-        for (start, stop), (own, columns, values) in zip(
+        for (start, stop), (diagonal, columns, values) in zip(
             pairwise(self.edges), self._strips, strict=True
         ):
             right = values.astype(np.float64, copy=False)
-            out[start:stop] += own @ W[start:stop] + right @ W[columns]
+            out[start:stop] += diagonal @ W[start:stop] + right @ W[columns]
             out[columns] += right.T @ W[start:stop]
         return out
 
     def dense(self) -> np.ndarray:
-        """The whole matrix, in float64."""
+        """Return the whole matrix, in float64."""
         out = np.zeros(self.shape)
-        for (start, stop), (own, columns, values) in zip(
+        for (start, stop), (diagonal, columns, values) in zip(
             pairwise(self.edges), self._strips, strict=True
         ):
-            out[start:stop, start:stop] = own
+            out[start:stop, start:stop] = diagonal
             out[start:stop, columns] = values
             out[columns, start:stop] = values.T
         return out

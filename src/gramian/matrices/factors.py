@@ -1,4 +1,4 @@
-"""Factors: an approximation of the kernel matrix, K̃ = Z S Zᵀ + D, never multiplied out."""
+"""Factors: an approximation K̃ = Z S Zᵀ + D of the kernel matrix, which is never formed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.linalg
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.linalg import psd_root
+from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.block_diagonal import BlockDiagonal
@@ -23,27 +24,27 @@ __all__ = ["Factors"]
 class Factors:
     """K̃ = Z S Zᵀ + D with the features Z of n rows, a small symmetric core S and blocks D.
 
-    The rows may be in parts. A row then has features in its own part's columns of Z only, and only
-    these are kept: Z is never expanded to n times all columns, and ZᵀZ is block-diagonal.
+    The rows may be in parts. A row then has features only in the columns of its part, and only
+    these are stored: Z is never expanded to all columns, and ZᵀZ is block-diagonal.
 
     Parameters
     ----------
     Z : Rows, sequence of Rows, or Parts
-        One row of features for each row of the data, part by part; kept, or computed whenever they
-        are walked.
+        One row of features for each row of the data, part by part. Features are either stored or
+        recomputed in every pass.
     core : BlockCore, optional
-        S. By default the identity.
-    order : array of int, optional
-        The number, in the data, of each row of the parts. By default they are in order.
+        S. By default, the identity.
+    order : array of int of shape (n,), optional
+        The row numbers in the data of the rows of the parts. By default, they are in order.
     local : BlockDiagonal, optional
-        D, what Z S Zᵀ leaves out of the kernel matrix inside blocks of rows. By default 0.
-        ``rmatmul``, ``features_matmul``, ``coordinates``, ``map`` and ``sum`` are about Z alone.
+        D, the difference between K and Z S Zᵀ inside blocks of rows. By default, 0. ``rmatmul``,
+        ``features_matmul``, ``coordinates``, ``map`` and ``sum`` are about Z only.
 
     Attributes
     ----------
     parts : Parts
-        The features of each part. ``parts.columns`` are the columns of Z, and the rows and columns
-        of S, that belong to each; ``parts.place`` says where the rows are.
+        The features of each part. ``parts.columns`` has the columns of Z, and the rows and columns
+        of S, of each part; ``parts.place`` says where the rows are.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Factors:
     >>> factors.diagonal()
     array([1., 5.])
 
-    Two parts, of which the first holds the second and third row:
+    Two parts; the first contains the second and third rows:
 
     >>> Z = ArrayRows(np.array([[1.0], [2.0]])), ArrayRows(np.array([[3.0]]))
     >>> Factors(Z, order=[1, 2, 0]).dense()
@@ -68,7 +69,7 @@ class Factors:
         self,
         Z: Rows | Sequence[Rows] | Parts,
         core: BlockCore | None = None,
-        order: Any = None,
+        order: Indices | None = None,
         local: BlockDiagonal | None = None,
     ) -> None:
         if not isinstance(Z, Parts):
@@ -86,7 +87,7 @@ class Factors:
         return f"Factors(n={self.shape[0]}, rank={self.rank}, {parts}{self.nbytes / 1e6:.3g} MB)"
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """The dtype of Z."""
         return self.parts.dtype
 
@@ -103,12 +104,12 @@ class Factors:
 
     @property
     def rank(self) -> int:
-        """The number of columns of Z: the rank of Z S Zᵀ at most."""
+        """The number of columns of Z, an upper bound on the rank of Z S Zᵀ."""
         return self.parts.shape[1]
 
     @property
     def nbytes(self) -> int:
-        """The memory that Z, S, D and the order of the rows take when they are kept."""
+        """The memory that Z, S, D and the order of the rows take if they are stored."""
         core = 0 if self.core is None else self.core.nbytes
         local = 0 if self.local is None else self.local.nbytes
         return self.parts.nbytes() + self.parts.order_nbytes() + core + local
@@ -116,12 +117,12 @@ class Factors:
     def persist(
         self, room: int | None = None, *, partly: bool = False, half: bool = False
     ) -> Factors:
-        """Return these factors with Z kept in memory, if that fits.
+        """Return these factors with Z stored in memory, if it fits.
 
-        ``room`` is what it may take, by default half of the memory budget. With ``partly``, Z of as
-        many rows as fit is kept, and that of the others computed whenever it is walked. With
-        ``half``, it is kept in half precision. On a cluster the room is that of its workers, and Z
-        is kept for all rows or none. D is kept if there is room for it after Z.
+        ``room`` is the memory available, by default half of the budget. With ``partly``, the
+        features of as many rows as fit are stored, and the others are recomputed in every pass.
+        With ``half``, they are stored in half precision. On a cluster, the workers' memory counts,
+        and features are stored for all rows or none. D is stored if there is room left for it.
         """
         count = keepable(self, room, partly=partly, half=half)
         parts = self.parts if count == 0 else self.parts.persist(count, half=half)
@@ -134,21 +135,21 @@ class Factors:
         return Factors(parts, self.core, local=local)
 
     def take(self, numbers: np.ndarray) -> Factors:
-        """Return the factors of the rows with these numbers, kept in memory."""
+        """Return the factors of the rows with these numbers, stored in memory."""
         local = None if self.local is None else self.local.take(numbers)
         return Factors(self.parts.take(numbers), self.core, local=local)
 
     def coordinates(self, numbers: np.ndarray) -> Array:
-        """Return some rows of Z in all columns, in float64: few, since most of it is 0."""
+        """Return a few rows of Z with all columns, shape (k, rank), in float64; most are 0."""
         few = self.parts.take(np.asarray(numbers))
         blocks = [np.asarray(array_ops.to_numpy(Z.collect()), dtype=np.float64) for Z in few]
         rows = few.restore(scipy.linalg.block_diag(*blocks))
         return array_ops.like(rows, self.parts.example(), self.xp.float64)
 
-    # Walking the parts: aligned arrays, and results of map, are in the order of the parts.
+    # Walks. Aligned arrays and results of map are in the order of the parts.
 
     def arrange(self, V: Array) -> Array:
-        """Return an array with one entry for each row of the data, in the order of the parts."""
+        """Reorder an array of shape (n, ...) from the order of the data to that of the parts."""
         return self.parts.arrange(V)
 
     def restore(self, V: Array) -> Array:
@@ -158,22 +159,23 @@ class Factors:
     def map(
         self, prepare: Callable[[slice], Callable[..., Array]], *aligned: Array, **walk: Any
     ) -> Array:
-        """Return one result per row; ``prepare(columns)`` gives a part's function of a block of Z.
+        """Return one result per row; see :meth:`Rows.map`.
 
-        See :meth:`Rows.map`.
+        ``prepare(columns)`` returns the function for blocks of the part with these columns of Z.
         """
         return self.parts.map(prepare, aligned, _walk(walk).for_map(self.dtype))
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         *aligned: Array,
         state: Sequence[Array] | None = None,
         **walk: Any,
-    ) -> Any:
-        """Return for each part the sum over its blocks; ``prepare(columns)`` gives its function.
+    ) -> Sums:
+        """Return a list of the sums over the blocks of each part; see :meth:`Rows.sum`.
 
-        A list, or with a ``state`` that and the state afterwards. See :meth:`Rows.sum`.
+        ``prepare(columns)`` returns the function for blocks of the part with these columns of Z.
+        With a ``state``, the result is a pair: the list, and the state afterwards.
         """
         return self.parts.sum(prepare, aligned, state, _walk(walk))
 
@@ -196,8 +198,8 @@ class Factors:
         W = array_ops.astype(W, self.dtype)
 
         def prepare(columns: slice) -> Callable[..., Array]:
-            own = array_ops.contiguous(W[columns, :])
-            return lambda z, out: array_ops.astype(array_ops.matmul(z, own), xp.float64)
+            w = array_ops.contiguous(W[columns, :])
+            return lambda z, out: array_ops.astype(array_ops.matmul(z, w), xp.float64)
 
         return self.restore(self.map(prepare, width=W.shape[1], dtype=xp.float64))
 
@@ -215,25 +217,25 @@ class Factors:
         return xp.concat([array_ops.astype(part, xp.float64) for part in parts], axis=0)
 
     def core_matmul(self, W: Array) -> Array:
-        """Return S @ W, in float64: what rows of Z are to be multiplied with."""
+        """Return S @ W in float64, for W of shape (rank, k)."""
         if self.core is None:
             return W
         product = self.core.matmul(np.asarray(array_ops.to_numpy(W), dtype=np.float64))
         return array_ops.like(product, W, self.xp.float64)
 
     def matmul(self, V: Array) -> Array:
-        """Return K̃ @ V, in float64."""
+        """Return K̃ @ V in float64, for V of shape (n,) or (n, k)."""
         product = self.features_matmul(self.core_matmul(self.rmatmul(V)))
         return product if self.local is None else product + self.local.matmul(V)
 
-    def columns(self, numbers: Any) -> Array:
-        """Return some columns of K̃, in float64."""
+    def columns(self, numbers: Indices) -> Array:
+        """Return the columns of K̃ with these numbers, shape (n, len(numbers)), in float64."""
         numbers = np.asarray(numbers)
         columns = self._columns_with(self.coordinates(numbers))
         return columns if self.local is None else columns + self.local.columns(numbers)
 
     def _columns_with(self, coordinates: Array) -> Array:
-        """Z S Zᵀ with other rows, given by their features in all columns, of shape (k, rank)."""
+        """Return Z S Zᵀ with k other rows, whose features in all columns have shape (k, rank)."""
         return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(coordinates)))
 
     def diagonal(self) -> Array:
@@ -252,7 +254,7 @@ class Factors:
     diag = diagonal  # as in Gram: both are oracles of a matrix
 
     def dense(self, other: Factors | None = None) -> Array:
-        """Return K̃ itself, or with ``other`` rows of the same approximation; for few rows."""
+        """Return K̃, or K̃ with ``other`` rows of the same approximation; for few rows."""
         other = self if other is None else other
         if self.local is None or other.local is None:
             return self._features_dense(other)
@@ -273,15 +275,15 @@ class Factors:
         xp, example = self.xp, self.parts.example()
         out = array_ops.empty((self.shape[0], other.shape[0]), example, xp.float64)
         right = [array_ops.astype(z, xp.float64) for z in right]
-        mine, theirs = slices(self.parts.sizes), slices(other.parts.sizes)
-        for Z, rows, columns in zip(left, mine, self.parts.columns, strict=True):
+        here, there = slices(self.parts.sizes), slices(other.parts.sizes)
+        for Z, rows, columns in zip(left, here, self.parts.columns, strict=True):
             lift = np.zeros((self.rank, columns.stop - columns.start))
             lift[columns] = np.eye(lift.shape[1])
             S = array_ops.like(lift, example, xp.float64)
             S = xp.matrix_transpose(self.core_matmul(S))  # this part's rows of the core
             ZS = array_ops.astype(Z, xp.float64) @ S  # (rows of the part, rank)
-            for z, others, own in zip(right, theirs, other.parts.columns, strict=True):
-                out[rows, others] = ZS[:, own] @ xp.matrix_transpose(z)
+            for z, other_rows, other_columns in zip(right, there, other.parts.columns, strict=True):
+                out[rows, other_rows] = ZS[:, other_columns] @ xp.matrix_transpose(z)
         turned = other.restore(xp.matrix_transpose(self.restore(out)))
         return xp.matrix_transpose(turned)
 
@@ -296,29 +298,29 @@ def in_parts(
     maps: Sequence[Map],
     core: BlockCore | None,
     *,
-    dtype: Any,
+    dtype: DType,
     serial: bool = False,
 ) -> Factors:
-    """Return factors of rows, each of which has the features that the map of its label makes."""
+    """Return factors of rows in parts; the label of a row selects the map for its features."""
     return Factors(rows.place.in_parts(rows, labels, maps, dtype, serial), core)
 
 
 def keepable(
     factors: Factors, room: int | None = None, *, partly: bool = False, half: bool = False
 ) -> int:
-    """Return the number of rows of which ``persist`` keeps Z: none, all or, ``partly``, some."""
+    """Return how many rows of Z ``persist`` stores: none, all or, with ``partly``, some."""
     core = 0 if factors.core is None else factors.core.nbytes
     return factors.parts.keepable(room, partly=partly, half=half, besides=core)
 
 
 def projected(factors: Factors) -> Factors | None:
-    """Return factors of C, where Z = C P, such as kernel values times a matrix."""
+    """Return factors of C if Z is a product C P, such as kernel values times a matrix."""
     product = factors.parts.product() if factors.core is None else None
     return None if product is None else Factors(product[0])
 
 
 def unprojected(factors: Factors) -> tuple[Factors, Array | None]:
-    """Return factors of C and a matrix P in float64, where Z = C P; else the factors, and None."""
+    """Return factors of C, and P in float64, if Z is a product C P; else the factors, and None."""
     values = projected(factors)
     if values is None:
         return factors, None
@@ -328,19 +330,19 @@ def unprojected(factors: Factors) -> tuple[Factors, Array | None]:
 
 
 def norms_in(factors: Factors, columns: slice) -> Callable[[Array], Array]:
-    """Return a function of a block z of the part with these columns: zᵀSz of each row."""
+    """Return a function that computes zᵀSz for each row of a block of the part's features."""
     xp, dtype = factors.xp, factors.dtype
     if factors.core is None:
         return lambda z: array_ops.astype(array_ops.row_norms(z), xp.float64)
     block = factors.core.block(factors.parts.columns.index(columns))
-    own = array_ops.like(block, factors.parts.example(), dtype)
-    return lambda z: array_ops.astype(xp.sum((z @ own) * z, axis=1), xp.float64)
+    core = array_ops.like(block, factors.parts.example(), dtype)
+    return lambda z: array_ops.astype(xp.sum((z @ core) * z, axis=1), xp.float64)
 
 
 def features(factors: Factors, into: Array | None = None) -> Array:
-    """Return F of shape (n, rank of S) with K̃ = F Fᵀ, also where Z is in parts.
+    """Return F of shape (n, rank of S) with K̃ = F Fᵀ, even if Z is in parts.
 
-    It is written ``into`` memory that is given where F is Z itself.
+    If F is Z itself, it is written to ``into``.
     """
     parts = factors.parts
     if len(parts) == 1 and factors.core is None:
@@ -349,7 +351,7 @@ def features(factors: Factors, into: Array | None = None) -> Array:
     right = array_ops.like(root, parts.example(), factors.dtype)
 
     def prepare(columns: slice) -> Callable[..., Array]:
-        own = right[columns, :]
-        return lambda z, out: array_ops.matmul(z, own, out)
+        r = right[columns, :]
+        return lambda z, out: array_ops.matmul(z, r, out)
 
     return factors.restore(factors.map(prepare, width=root.shape[1], dtype=factors.dtype))

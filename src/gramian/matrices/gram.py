@@ -1,43 +1,44 @@
-"""Gram: the exact kernel matrix as an oracle, never stored unless asked for."""
+"""Gram: the exact kernel matrix as an oracle, stored only on request."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, Indices
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, Precomputed, as_kernel, tiles
+from gramian.kernels.base import KernelLike
 from gramian.rows import ArrayRows, Rows
 
 __all__ = ["Gram"]
 
-# K is kept only while it is small: beyond this its entries are computed anew in each pass.
+# K is stored only up to this size; beyond it, entries are recomputed in every pass.
 KEPT_BYTES = 256 * 1024**2
 
 
 class Gram:
-    """The matrix K of a kernel on rows, seen through its diagonal, columns, blocks and products.
+    """The kernel matrix K of rows, accessed by its diagonal, columns, blocks and products.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        A kernel whose parameters are numbers, or was fitted.
-    rows : array-like or Rows
-    columns : array-like or Rows, optional
-        The points of the other side. By default the rows themselves: K is then symmetric. For a
-        precomputed kernel, what ``kernel.points`` gave for the training rows.
+        With numbers as parameters, or fitted.
+    rows : array-like of shape (n, d), or Rows
+    columns : array-like of shape (m, d), or Rows, optional
+        The rows that belong to the columns of K. By default ``rows``, so that K is symmetric. For a
+        precomputed kernel, the result of ``kernel.points`` for the training rows.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : dtype
-        float32 where rows and columns are, else float64.
+        float32 if rows and columns are float32, else float64.
     evaluations : int
-        How many kernel values were asked for so far.
+        Number of kernel values requested so far.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Gram:
     (3.0, 6)
     """
 
-    def __init__(self, kernel: Any, rows: Any, columns: Any = None) -> None:
+    def __init__(self, kernel: KernelLike, rows: ArrayLike, columns: ArrayLike = None) -> None:
         self.kernel: Kernel = as_kernel(kernel)
         self.rows: Rows = self.kernel.read(rows)
         self.symmetric = columns is None
@@ -60,11 +61,11 @@ class Gram:
             if columns is None
             else self.kernel.read(columns, name="columns", objects=self.rows.are_objects)
         )
-        given, own = self.rows.shape[1], self.points.shape[1]
-        if not self.kernel.is_matrix and given != own:
+        d_rows, d_columns = self.rows.shape[1], self.points.shape[1]
+        if not self.kernel.is_matrix and d_rows != d_columns:
             raise ValueError(
-                f"The rows and the columns of a kernel matrix stand for rows of the same kind; got "
-                f"{counted(given, 'number')} in each of the former and {own} in each of the latter."
+                "Rows and columns of a kernel matrix need the same number of features; got "
+                f"{d_rows} and {d_columns}."
             )
         self.shape = (self.rows.shape[0], self.points.shape[0])
         self.dtype = tiles.common_dtype(self.rows, self.points)
@@ -75,11 +76,11 @@ class Gram:
 
     @property
     def nbytes(self) -> int:
-        """What the whole matrix would take."""
+        """The memory that the whole matrix would take."""
         return self.shape[0] * self.shape[1] * array_ops.itemsize(self.dtype)
 
     def diag(self) -> Array:
-        """The diagonal of K: k(x, x) for each row."""
+        """Return the diagonal of K: k(x, x) for each row, shape (n,)."""
         self._needs_symmetry("diag")
         return self._diagonal
 
@@ -90,28 +91,28 @@ class Gram:
 
     @cached_property
     def _gathered(self) -> Gram | None:
-        """This matrix of rows with themselves in this process; None if they are here already."""
+        """Return this matrix with its rows in this process; None if they are already here."""
         here = self.rows.place.here(self.rows) if self.symmetric else self.rows
         return None if here is self.rows else Gram(self.kernel, here)
 
     def trace(self) -> float:
-        """The sum of the diagonal."""
+        """Return the sum of the diagonal."""
         diagonal = self.diag()
         xp = array_ops.namespace(diagonal)
         return float(xp.sum(array_ops.astype(diagonal, xp.float64)))
 
-    def columns(self, indices: Any) -> Array:
-        """These columns of K, as an array of shape (rows, len(indices))."""
+    def columns(self, indices: Indices) -> Array:
+        """Return the columns of K with these indices, shape (n, len(indices))."""
         indices = self._checked(indices, axis=1)
         self.evaluations += self.shape[0] * len(indices)
         points = ArrayRows(self.points.take(indices))
-        own = None
+        same_rows = None
         if self.symmetric:
-            own = indices, array_ops.take_rows(self.diag(), indices)
-        return tiles.dense(self.kernel, self.rows, points, own=own)
+            same_rows = indices, array_ops.take_rows(self.diag(), indices)
+        return tiles.dense(self.kernel, self.rows, points, same_rows=same_rows)
 
-    def block(self, i: Any, j: Any) -> Array:
-        """K[i, j] for lists of row and of column numbers."""
+    def block(self, i: ArrayLike, j: ArrayLike) -> Array:
+        """Return K[i, j] for lists of row and column indices, shape (len(i), len(j))."""
         i, j = self._checked(i, axis=0), self._checked(j, axis=1)
         self.evaluations += len(i) * len(j)
         points = self.points.take(j)
@@ -121,12 +122,12 @@ class Gram:
         if self.symmetric:
             row, column = np.nonzero(i[:, None] == j[None, :])
             if len(row):
-                own = array_ops.like(array_ops.take_rows(self.diag(), i[row]), block, block.dtype)
-                array_ops.put(block, row, column, own)
+                exact = array_ops.take_rows(self.diag(), i[row])
+                array_ops.put(block, row, column, array_ops.like(exact, block, block.dtype))
         return block
 
     def matmul(self, V: Array) -> Array:
-        """K @ V, tile by tile, without storing K."""
+        """Return K @ V for V of shape (m,) or (m, k), tile by tile, without storing K."""
         V = array_ops.like(V, self._example())
         if V.shape[0] != self.shape[1]:
             raise ValueError(
@@ -152,21 +153,21 @@ class Gram:
         return isinstance(self.kernel, Precomputed) and type(self.rows) is ArrayRows
 
     def matmul_of(self, numbers: np.ndarray, V: Array) -> Array:
-        """K[:, numbers] @ V in float64, of a symmetric matrix that is kept."""
+        """Return K[:, numbers] @ V in float64, for a symmetric matrix in memory."""
         assert self.symmetric and self.is_kept
         xp = self.rows.xp
         columns = xp.matrix_transpose(array_ops.dense(self.rows.take(numbers)))
         return array_ops.astype(columns @ array_ops.astype(V, self.dtype), xp.float64)
 
     def dense(self) -> Array:
-        """The whole matrix; an error if it exceeds the memory budget."""
+        """Return the whole matrix; raise an error if it exceeds the memory budget."""
         if self._gathered is not None:
             return self._gathered.dense()
         self.evaluations += self.shape[0] * self.shape[1]
         return tiles.dense(self.kernel, self.rows, None if self.symmetric else self.points)
 
     def fits(self) -> bool:
-        """Whether the whole matrix, in float64, is small enough to be kept."""
+        """Whether the whole matrix, in float64, is small enough to store."""
         size = 8 * self.shape[0] * self.shape[1]
         return size <= min(KEPT_BYTES, config.memory_budget() // 4)
 
@@ -181,20 +182,20 @@ class Gram:
         return 0
 
     def persist(self) -> Gram:
-        """This matrix, stored where it is small enough; products with it are then cheap."""
+        """Return this matrix, stored if it is small enough, which makes products cheap."""
         if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):
             return self
         return Gram(Precomputed(), ArrayRows(self.dense()))
 
     def _example(self) -> Array:
-        """An array of the library, device and dtype of K."""
+        """Return an empty array with the library, device and dtype of K."""
         return self.points.example()
 
     def _needs_symmetry(self, what: str) -> None:
         if not self.symmetric:
-            raise ValueError(f"{what} needs K of the rows with themselves; this one is {self!r}.")
+            raise ValueError(f"{what} needs a Gram without separate columns; this one is {self!r}.")
 
-    def _checked(self, indices: Any, axis: int) -> np.ndarray:
+    def _checked(self, indices: Indices, axis: int) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(array_ops.to_numpy(indices)))
         if indices.dtype.kind not in "iu" or indices.ndim != 1:
             raise TypeError(f"Expected a list of row numbers; got {indices!r}.")

@@ -1,4 +1,4 @@
-"""Normal equations of features: Zᵀ W Z and Zᵀ W V, in one pass over the rows."""
+"""Normal equations of features: ZᵀWZ and ZᵀWV, in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def inner(factors: Factors) -> np.ndarray:
 def inner_products(
     factors: Factors, V: Array | None = None, weights: Array | None = None, *, precise: bool = False
 ) -> list[tuple[Array, Array]]:
-    """Return the same for each part, as arrays of the library that its rows are computed with."""
+    """Return the same for each part, in the array library of its rows."""
     xp = factors.xp
     dtype = xp.float64 if precise else factors.dtype
     walked, P = unprojected(factors) if precise else (factors, None)
     targets, weighted = V is not None, weights is not None
     aligned = [factors.arrange(a) for a in (V, weights) if a is not None]
 
-    def part(z: Array, *given: Array) -> tuple[Array, Array]:
+    def part(z: Array, *aligned: Array) -> tuple[Array, Array]:
         z = array_ops.astype(z, dtype)
         z = z if P is None else z @ P
-        v = array_ops.astype(given[0], dtype) if targets else z[:, :0]
+        v = array_ops.astype(aligned[0], dtype) if targets else z[:, :0]
         if weighted:
-            root = xp.sqrt(array_ops.astype(given[-1], dtype))[:, None]
+            root = xp.sqrt(array_ops.astype(aligned[-1], dtype))[:, None]
             z, v = z * root, v * root
-        turned = xp.matrix_transpose(z)  # of the same array: half the work of other products
+        turned = xp.matrix_transpose(z)  # zᵀz takes half the work of a general product
         return turned @ z, turned @ v
 
-    # Copies in float64 are what a block needs besides itself.
+    # In addition to itself, a block needs copies in float64.
     spare = 8 * (walked.rank + factors.rank) if precise else 0
     return walked.sum(
         lambda columns: part,

@@ -1,26 +1,25 @@
-"""Rows of one array in memory, or mapped from a file."""
+"""Rows of one array, in memory or mapped from a file."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import DType, Indices
 from gramian.rows.base import Rows
 from gramian.rows.blocks import BlockRows
 
 
 class ArrayRows(BlockRows):
-    """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or of the array API standard.
+    """Rows of one array: NumPy, ``np.memmap``, SciPy CSR, torch, or any array API library.
 
     Parameters
     ----------
     data : array of shape (n, d), or of shape (n,) and dtype object
-        It is kept as it is; blocks are converted to float32 or float64 when they are read, so an
-        integer array or a file on disk never becomes a float copy in memory. A 1-D array of objects
-        makes rows of one object each, which blocks hold as they are.
+        It is not copied. Blocks are converted to float32 or float64 when they are read, so the
+        whole of an integer array or a file is never converted at once. In a 1-D array of objects,
+        each object is a row; blocks contain the objects unchanged.
 
     Examples
     --------
@@ -53,8 +52,8 @@ class ArrayRows(BlockRows):
     def block(self, start: int, stop: int) -> Array:
         return array_ops.astype(array_ops.span(self.data, start, stop), self.dtype)
 
-    def take(self, indices: Any) -> Array:
-        if isinstance(indices, range) and indices.step == 1:  # needs no copy
+    def take(self, indices: Indices) -> Array:
+        if isinstance(indices, range) and indices.step == 1:  # a view is enough
             return self.block(indices.start, indices.stop)
         taken = array_ops.take_rows(self.data, np.asarray(indices))
         return array_ops.astype(taken, self.dtype)
@@ -81,15 +80,15 @@ class ArrayRows(BlockRows):
 
     @property
     def row_bytes(self) -> int:
-        if array_ops.issparse(self.data):  # a value and its column number for each stored entry
+        if array_ops.issparse(self.data):  # a value and a column index for each stored entry
             return 12 * self.data.nnz // max(int(self.data.shape[0]), 1) + 8
         return super().row_bytes
 
 
 class HalfRows(ArrayRows):
-    """Features that are kept in half precision, and computed with in another dtype."""
+    """Features stored in half precision; blocks have another dtype."""
 
-    def __init__(self, data: Array, dtype: Any) -> None:
+    def __init__(self, data: Array, dtype: DType) -> None:
         super().__init__(data)
         self.dtype = dtype
 
@@ -98,7 +97,7 @@ class HalfRows(ArrayRows):
 
 
 class StoredRows(ArrayRows):
-    """Rows of an array as it is, in one block: for programs that work on them in registers."""
+    """Rows in their stored dtype and in one block, for GPU programs that do their own tiling."""
 
     def __init__(self, data: Array) -> None:
         super().__init__(data)
@@ -109,7 +108,7 @@ class StoredRows(ArrayRows):
 
 
 class ChosenRows(ArrayRows):
-    """Some rows of an array, by their numbers: gathered block by block."""
+    """Some rows of an array, selected by their numbers and gathered block by block."""
 
     def __init__(self, rows: ArrayRows, numbers: np.ndarray) -> None:
         super().__init__(rows.data)
@@ -122,7 +121,7 @@ class ChosenRows(ArrayRows):
     def block(self, start: int, stop: int) -> Array:
         return self.rows.take(self.numbers[start:stop])
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self.rows.take(self.numbers[np.asarray(indices)])
 
     def _unconverted(self) -> BlockRows:

@@ -1,4 +1,4 @@
-"""Walks over rows in this process: blocks that fit the cache and the memory budget, in threads."""
+"""Walk rows in this process, in blocks that fit the cache and the memory budget, with threads."""
 
 from __future__ import annotations
 
@@ -6,61 +6,55 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
+from gramian.backend.typing import BlockSum, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import walks
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
-from gramian.rows.walks import Walk, even_spans
+from gramian.rows.walks import Walk, even_spans, write_span
 
 
 class BlockRows(Rows):
-    """Rows that are walked in this process, in blocks cut by their size, in threads.
+    """Base class of rows that are walked in this process, block by block, with threads.
 
-    A subclass reads a block.
+    Subclasses implement ``block``.
     """
 
-    # How many times a block may be in memory at once, for each thread: as it was read, and moved
-    # to where a kernel loses less to rounding.
+    # Copies of a block that each thread may have in memory: as it was read, and shifted to the
+    # centre of a kernel's points.
     _held: int = 2
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Array:
-        """Rows start to stop, as an array in memory in the working dtype."""
+        """Return rows start to stop as an array in memory, in the working dtype."""
 
     @property
     def place(self) -> Place:  # type: ignore[override]
         return Place(self.shape[0], self.example())
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.into
-        if out is None:
-            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+        out = walk.target(self.shape[0], self.example())
 
         def one(block: Array, start: int, stop: int) -> None:
-            target = array_ops.span(out, start, stop)
-            parts = (array_ops.span(a, start, stop) for a in aligned)
-            result = function(block, *parts, out=target)
-            if result is not target:
-                target[...] = result
+            write_span(out, start, stop, aligned, partial(function, block))
 
         deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
         return out
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         together = (*aligned, *(state or ()))
 
-        def one(block: Array, start: int, stop: int) -> Any:
+        def one(block: Array, start: int, stop: int) -> Sums:
             parts = (array_ops.span(a, start, stop) for a in together)
             return function(block, *parts)
 
@@ -71,7 +65,7 @@ class BlockRows(Rows):
             single = not isinstance(part, tuple)
             parts = (part,) if single else part
             if total:
-                for i, p in enumerate(parts):  # over its own memory: sums may be large
+                for i, p in enumerate(parts):  # in place, because sums may be large
                     total[i] += p
             else:
                 total = [_as_float64(p) for p in parts]
@@ -79,9 +73,9 @@ class BlockRows(Rows):
         return result if state is None else (result, list(state))
 
     def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        """Cut the rows from start on into blocks (first, last + 1) that fit cache and budget.
+        """Divide the rows from ``start`` into blocks (first, last + 1) that fit cache and budget.
 
-        Each block needs ``row_bytes`` a row besides the rows themselves.
+        Each block needs ``row_bytes`` per row in addition to the rows themselves.
         """
         workers = self._workers()
         config.check_fits(
@@ -97,30 +91,30 @@ class BlockRows(Rows):
         return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
 
     def _unconverted(self) -> BlockRows:
-        """These rows in the dtype that they are stored in, where blocks can be that."""
+        """Return these rows in their stored dtype, if blocks can have it."""
         return self
 
     def _needed(self, row_bytes: int) -> int:
-        """What a row takes in each thread."""
+        """Return the memory of one row in each thread."""
         return row_bytes + self._held * self.row_bytes
 
     def _most_rows(self, row_bytes: int) -> int:
-        """The rows of a block, at most."""
+        """Return the largest number of rows in a block."""
         on_device = array_ops.runs_own_threads(self.example())
         target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
-        # Blocks should be a small part of the budget, and are never more than half of it: the rest
-        # is for what they are made for.
+        # Blocks should take a small part of the budget, and never more than half of it: the rest
+        # is for the results.
         target = min(target, config.memory_budget() // 32)
         budget = config.memory_budget() // 2 // self._workers()
         fitting = max(target // (row_bytes + self.row_bytes), walks.LEAST_ROWS)
         return min(fitting, max(budget // self._needed(row_bytes), 1))
 
     def _reading_bytes(self) -> int:
-        """What reading takes besides the blocks."""
+        """Return the memory that reading needs in addition to the blocks."""
         return 0
 
     def _waiting(self, result_bytes: int = 0) -> int:
-        """How many blocks are in work, or their results wait, at once."""
+        """Return how many blocks may be in progress or waiting to be added."""
         workers = self._workers()
         most = 1 if workers == 1 else 2 * workers + 1
         if not result_bytes:
@@ -132,13 +126,13 @@ class BlockRows(Rows):
 
     def _run(
         self,
-        function: Callable[[Array, int, int], Any],
+        function: Callable[[Array, int, int], T],
         spans: Sequence[tuple[int, int]],
         walk: Walk,
-    ) -> Iterator[Any]:
-        """Results of ``function(block, start, stop)``, in the order of the spans."""
+    ) -> Iterator[T]:
+        """Yield the results of ``function(block, start, stop)`` in the order of the spans."""
 
-        def one(item: tuple[int, int, Callable[[], Array]]) -> Any:
+        def one(item: tuple[int, int, Callable[[], Array]]) -> T:
             start, stop, read = item
             return function(read(), start, stop)
 
@@ -149,14 +143,14 @@ class BlockRows(Rows):
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
     ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
-        """For each span, its ends and a function that gives the block.
+        """Yield start, stop and a function that returns the block, for each span.
 
-        The function is called in a worker; what must be done in order belongs before it.
+        The function is called in a worker thread; work that must be done in order comes before it.
         """
         return ((start, stop, partial(self.block, start, stop)) for start, stop in spans)
 
 
 def _as_float64(x: Array) -> Array:
-    """x in float64, in memory of its own."""
+    """Return a copy of x in float64."""
     xp = array_ops.namespace(x)
     return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)

@@ -1,4 +1,4 @@
-"""DeviceRows: rows of this machine's memory or files, computed with on a GPU block by block."""
+"""DeviceRows: rows in host memory or files, processed on a GPU block by block."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType, Indices
 from gramian.rows import ArrayRows, BlockRows, Place, Rows, Walk
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["DeviceRows"]
 
-# What torch can take from NumPy as it is.
+# NumPy dtypes that torch has too.
 TRAVELLING = [np.dtype(name) for name in ("?", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")]
 
 
 class DeviceRows(BlockRows):
-    """Rows whose blocks are moved to a device of torch's when they are walked.
+    """Rows whose blocks are moved to a torch device when they are walked.
 
-    Estimators make them of what they are given where :func:`gramian.set_config` names a device.
-    While one block is computed with, the next is read, and copied to the device from page-locked
-    memory. Numbers travel as they are stored, bytes as bytes. What has an entry for each row, such
-    as labels, is on the device while a fit runs, and comes back as NumPy's arrays.
+    Estimators convert their input to such rows if :func:`gramian.set_config` sets a device. While
+    one block is processed, the next is read and copied to the device from page-locked memory, in
+    its stored dtype. Arrays with one entry per row, such as labels, are on the device during a fit
+    and are returned as NumPy arrays.
 
     Parameters
     ----------
     rows : Rows
-        Of NumPy, SciPy or files.
+        Rows of NumPy arrays, SciPy matrices or files.
     device : str
-        As torch names it, such as "cuda" or "cuda:1".
+        A torch device, such as "cuda" or "cuda:1".
     """
 
-    _held = 4  # as it is stored: page-locked, and on the device; in the working dtype: twice
+    _held = 4  # two in the stored dtype (page-locked, and on the device), two in the working dtype
 
     def __init__(self, rows: Rows, device: str) -> None:
         with optional.needed("torch", f"device={device!r}"):
@@ -62,7 +66,7 @@ class DeviceRows(BlockRows):
     def block(self, start: int, stop: int) -> Array:
         return self._moving(self._stored(start, stop))()
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self._moving(self.rows.take(indices))()
 
     def choose(self, numbers: np.ndarray) -> Rows:
@@ -72,7 +76,7 @@ class DeviceRows(BlockRows):
         return self.map(lambda x, out: x, width=self.shape[1])
 
     def persist(self) -> DeviceRows:
-        """These rows kept on the device, as they are stored, where half of the budget has room."""
+        """Return these rows on the device, in their stored dtype, if half of the budget allows."""
         data = self.rows.data if type(self.rows) is ArrayRows else None
         if array_ops.is_foreign(data):
             return self
@@ -87,7 +91,7 @@ class DeviceRows(BlockRows):
 
     @property
     def kept_bytes(self) -> int:
-        """What is on the device: nothing where each walk moves the rows there."""
+        """The memory of the rows on the device; 0 if each walk moves them there."""
         there = isinstance(self.rows, ArrayRows) and array_ops.is_foreign(self.rows.data)
         return self.rows.data.nbytes if there else 0  # type: ignore[attr-defined]
 
@@ -100,7 +104,7 @@ class DeviceRows(BlockRows):
             return super()._map(function, aligned, walk)
         results = _Returning(walk.into)
 
-        def part(x: Array, *aligned: Any) -> Array:
+        def part(x: Array, *aligned: Array) -> Array:
             *parts, numbers = aligned
             out = array_ops.empty((x.shape[0], *walk.ending), x, walk.dtype)
             results.put(function(x, *parts, out=out), numbers)
@@ -113,8 +117,8 @@ class DeviceRows(BlockRows):
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
     ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
-        """Each block is read and on its way to the device while the one before is computed with."""
-        if array_ops.is_foreign(self.rows.example()):  # they are there
+        """Read each block and copy it to the device while the previous one is processed."""
+        if array_ops.is_foreign(self.rows.example()):  # already on the device
             return super()._blocks(spans)
         if type(self.rows) is ArrayRows or not isinstance(self.rows, BlockRows):
             return self._ahead(
@@ -123,7 +127,7 @@ class DeviceRows(BlockRows):
         return self._ahead(iter(self.rows._blocks(spans)))
 
     def _stored(self, start: int, stop: int) -> Array:
-        """A block in the dtype that it is stored in, which takes the least time to move."""
+        """Return a block in its stored dtype, which is the fastest to move."""
         if type(self.rows) is ArrayRows:
             return array_ops.span(self.rows.data, start, stop)
         return self.rows.take(range(start, stop))
@@ -149,7 +153,7 @@ class DeviceRows(BlockRows):
                     future.cancel()
 
     def _moving(self, block: Array) -> Callable[[], Array]:
-        """Begin to copy a block; the function gives it, on the device, where it is awaited."""
+        """Start to copy a block; the function returned waits for it, and returns it."""
         import torch
 
         if array_ops.is_foreign(block):
@@ -168,28 +172,28 @@ class DeviceRows(BlockRows):
         def arrived() -> Array:
             current = torch.cuda.current_stream(self._reference.device)
             current.wait_event(copied)
-            there.record_stream(current)  # its memory stays its own until that has used it
+            there.record_stream(current)  # keeps its memory until that stream is done
             return array_ops.astype(there, self.dtype)
 
         return arrived
 
 
 class DevicePlace(Place):
-    """Rows of this process that are computed with on a device; results come back as NumPy's."""
+    """Rows of this process that are processed on a device; results become NumPy arrays."""
 
     def hand_back(self, values: Array) -> Array:
         return array_ops.to_numpy(values)
 
-    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: DType) -> Array | None:
         return np.empty(shape, dtype=array_ops.host_dtype(dtype))
 
 
 class _Returning:
-    """Results of blocks on their way back into an array, while the next block is computed."""
+    """Copies results of blocks back to a host array while the next block is computed."""
 
     def __init__(self, into: np.ndarray) -> None:
         self._into = into
-        self._last: tuple[Any, Any, range] | None = None
+        self._last: tuple[Array, torch.cuda.Event | None, range] | None = None
 
     def put(self, result: Array, numbers: range) -> None:
         import torch
@@ -213,8 +217,8 @@ class _Returning:
 
 
 @cache
-def _side_stream(device: str) -> Any:
-    """On which blocks are copied while others are computed with."""
+def _side_stream(device: str) -> torch.cuda.Stream:
+    """Return the stream that copies blocks while others are processed."""
     import torch
 
     return torch.cuda.Stream(device)

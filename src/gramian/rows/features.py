@@ -1,4 +1,4 @@
-"""Rows of features: computed whenever they are walked, or kept for as many rows as fit."""
+"""Rows of features: recomputed in every walk, or stored for as many rows as fit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.rows import walks
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
@@ -19,28 +20,29 @@ from gramian.rows.walks import Walk
 
 
 class FeatureRows(Rows):
-    """Features of other rows, computed block by block whenever they are walked.
+    """Features of other rows, recomputed block by block in every walk.
 
     Parameters
     ----------
     rows : Rows
     features : callable
-        ``features(block, out=None)`` gives the features of a block, of shape (rows, width).
+        ``features(block, out=None)`` returns the features of a block, of shape (rows, width).
     width : int
+        Number of features.
     dtype : dtype
     work_bytes : int
-        What ``features`` works on for each row besides the block and its result.
+        Memory that ``features`` uses per row, in addition to the block and its result.
     serial : bool
         Whether ``features`` must not be called from two threads at once.
     row_evaluations : int
-        Kernel values that the features of one row take.
+        Kernel values needed for the features of one row.
     product : tuple of Rows and array, optional
-        Where the features are the product C P of other rows, such as kernel values, with a matrix:
-        these two. Who needs Z W for few columns W then has C (P W) for far less work.
+        C and P, if the features are a product C P of other rows, such as kernel values, with a
+        matrix. Computing Z W as C (P W) takes far less work if W has few columns.
     fused : object, optional
-        What multiplies with the features of a block without making them, where there is such a
-        thing: ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``, both of which
-        give None where it cannot.
+        Multiplies with the features of a block without computing them:
+        ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``. Both return None for
+        blocks that they cannot multiply accurately.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class FeatureRows(Rows):
         rows: Rows,
         features: Callable[..., Array],
         width: int,
-        dtype: Any,
+        dtype: DType,
         *,
         work_bytes: int = 0,
         serial: bool = False,
@@ -73,16 +75,16 @@ class FeatureRows(Rows):
     def evaluations(self) -> int:
         return self.shape[0] * self.row_evaluations
 
-    def take(self, indices: Any) -> Array:
-        if len(indices) == 0:  # kernels have no largest distance to look at
+    def take(self, indices: Indices) -> Array:
+        if len(indices) == 0:  # kernels cannot take the maximum over an empty block
             return array_ops.empty((0, self.shape[1]), self.example(), self.dtype)
         taken = self.rows.take(indices)
         if len(indices) <= walks.LEAST_ROWS:
             return self.features(taken)
-        return self.on(ArrayRows(taken)).collect()  # in blocks, and in threads
+        return self.on(ArrayRows(taken)).collect()  # in blocks, with threads
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        features = self.features  # alone: the function may be sent to where the rows are
+        features = self.features  # without self: the function may be sent to other processes
 
         def of_features(x: Array, *parts: Array, out: Array) -> Array:
             return function(features(x), *parts, out=out)
@@ -91,20 +93,20 @@ class FeatureRows(Rows):
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         features = self.features
 
-        def of_features(x: Array, *parts: Array) -> Any:
+        def of_features(x: Array, *parts: Array) -> Sums:
             return function(features(x), *parts)
 
         return self.rows._sum(of_features, aligned, state, self._wider(walk))
 
     def _wider(self, walk: Walk) -> Walk:
-        """The walk over the rows themselves: features are worked on besides."""
+        """Return the walk over the underlying rows, with memory for the features."""
         row_bytes, serial = walk.work_bytes + self._row_bytes, walk.serial or self.serial
         return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
 
@@ -145,12 +147,12 @@ class FeatureRows(Rows):
         size = self.shape[0] * self.row_bytes
         return self if size > self.place.room() // 2 else self.place.keep(self._values())
 
-    def persist_some(self, count: int, *, half: bool = False) -> tuple[Rows, np.ndarray]:
-        """These rows with ``count`` of them held in memory, and the order that they are then in.
+    def persist_some(self, count: int, *, half: bool = False) -> tuple[JoinedRows, np.ndarray]:
+        """Return these rows with ``count`` of them in memory, and their new order.
 
-        Those in memory, with ``half`` in half precision, come first. They are spread over all rows
-        in stretches, so that they are a fair sample of rows in any order, and both kinds are still
-        read from front to back.
+        Rows in memory come first, in half precision if ``half``. They are taken in stretches at
+        equal distances, so that they represent rows in any order, and all rows are still read from
+        front to back.
         """
         inside = spread(self.shape[0], count)
         order = np.concatenate((np.flatnonzero(inside), np.flatnonzero(~inside)))
@@ -159,11 +161,11 @@ class FeatureRows(Rows):
 
 
 def held(rows: Rows, *, half: bool = False) -> Rows:
-    """Rows kept where they are, in their working dtype or in half precision."""
+    """Return rows stored in memory at their place, in the working dtype or in half precision."""
     if half:
         if not hasattr(rows.xp, "float16"):
             raise ValueError(
-                f"half_precision=True needs NumPy's arrays or torch's tensors; {rows.xp.__name__} "
+                f"half_precision=True needs NumPy arrays or torch tensors; {rows.xp.__name__} "
                 "has no half precision."
             )
         values = rows.map(for_half, width=rows.shape[1], dtype=rows.xp.float16, label="features")
@@ -172,18 +174,18 @@ def held(rows: Rows, *, half: bool = False) -> Rows:
 
 
 def for_half(z: Array, out: Array | None = None) -> Array:
-    """A block z, that half precision can hold."""
+    """Return a block z; raise an error if its values are too large for half precision."""
     xp, largest = array_ops.namespace(z), 65504.0
     if z.shape[0] and float(xp.max(xp.abs(z))) > largest:
         raise ValueError(
-            f"Half precision holds numbers up to {largest:g}, and features here are larger. Use "
-            "half_precision=False, or a kernel scaled down, such as 0.001 * kernel."
+            f"Half precision represents numbers up to {largest:g}, but some features are larger. "
+            "Use half_precision=False, or scale the kernel down, such as 0.001 * kernel."
         )
     return z
 
 
 def spread(n: int, count: int, stretch: int = 256) -> np.ndarray:
-    """Which of n rows are chosen: ``count`` of them, in stretches at equal distances."""
+    """Return a mask of shape (n,) that selects ``count`` rows in stretches at equal distances."""
     whole = n // stretch
     chosen = min(count // stretch, whole)
     edges = np.arange(whole + 1) * chosen // max(whole, 1)

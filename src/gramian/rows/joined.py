@@ -1,24 +1,25 @@
-"""Rows of several kinds, one after the other."""
+"""Concatenated rows, which may be of different kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, Indices, Sums
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
-from gramian.rows.walks import Walk
+from gramian.rows.walks import Walk, write_span
 
 
 class JoinedRows(Rows):
-    """Rows of several kinds, one after the other: of the same columns, dtype and library."""
+    """Concatenated rows with the same columns, dtype and array library."""
 
     def __init__(self, members: Sequence[Rows]) -> None:
         self.members = list(members)
@@ -36,7 +37,7 @@ class JoinedRows(Rows):
     def serial(self) -> bool:
         return any(getattr(rows, "serial", False) for rows in self.members)
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         indices = np.asarray(indices)
         order = np.argsort(indices, kind="stable")
         edges = np.searchsorted(indices[order], self.edges)
@@ -44,33 +45,34 @@ class JoinedRows(Rows):
         for rows, start, (first, last) in zip(
             self.members, self.edges, pairwise(edges), strict=False
         ):
-            mine = order[first:last]
-            array_ops.put_rows(out, mine, rows.take(indices[mine] - start))
+            positions = order[first:last]
+            array_ops.put_rows(out, positions, rows.take(indices[positions] - start))
         return out
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.into
-        if out is None:
-            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+        out = walk.target(self.shape[0], self.example())
+
+        def member(rows: Rows, *parts: Array, out: Array) -> Array:
+            return rows._map(function, parts, replace(walk, into=out))
+
         for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            own = tuple(array_ops.span(a, start, stop) for a in aligned)
-            out[start:stop, ...] = rows._map(function, own, replace(walk, into=None))
+            write_span(out, start, stop, aligned, partial(member, rows))
         return out
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         together = (*aligned, *(state or ()))
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):
             if max(walk.start, first) < stop:
-                own = tuple(array_ops.span(a, first, stop) for a in together)
+                parts = tuple(array_ops.span(a, first, stop) for a in together)
                 rest = replace(walk, start=max(walk.start - first, 0))
-                totals.append(rows._sum(function, own, None, rest))
+                totals.append(rows._sum(function, parts, None, rest))
         several = isinstance(totals[0], tuple)
         total = tuple(map(sum, zip(*totals, strict=True))) if several else sum(totals)
         return total if state is None else (total, list(state))
@@ -82,7 +84,7 @@ class JoinedRows(Rows):
         return self.members[0].example()
 
     def choose(self, numbers: np.ndarray) -> Rows:
-        if np.any(numbers[1:] < numbers[:-1]):  # members mix: each block gathers its own rows
+        if np.any(numbers[1:] < numbers[:-1]):  # members alternate: each block gathers its rows
 
             def gathered(x: Array, out: Array | None = None) -> Array:
                 return self.take(array_ops.to_numpy(x)[:, 0].astype(np.intp))

@@ -1,25 +1,25 @@
-"""Data whose rows are no numbers: strings, sets, graphs, lists of any length.
+"""Data whose rows are not numbers: strings, sets, graphs, lists of any length.
 
-They are held as a 1-D array of Python objects, one for each row, and are handed to a kernel
-function as they came.
+They are stored as a 1-D array of Python objects, one per row, and passed to a kernel function
+unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Number
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops
+from gramian.backend.typing import ArrayLike
 
 
-def is_table(X: Any) -> bool:
-    """Whether X is a table of numbers, or could only be meant as one; else its rows are objects.
+def is_table(X: ArrayLike) -> bool:
+    """Whether X is, or can only be meant as, a table of numbers; otherwise its rows are objects.
 
-    A list is a table where its entries are equally long lists of numbers. What has a length is not
-    always a row: so have strings and graphs.
+    A list is a table if its entries are lists of numbers with equal lengths. Having a length does
+    not make an entry a row: strings and graphs have one too.
     """
     if array_ops.issparse(X) or array_ops.is_foreign(X):
         return True
@@ -32,13 +32,13 @@ def is_table(X: Any) -> bool:
     return len(widths) == 1 and None not in widths
 
 
-def _is_list(X: Any) -> bool:
+def _is_list(X: ArrayLike) -> bool:
     has_entries = hasattr(X, "__len__") and hasattr(X, "__getitem__")
     return has_entries and not isinstance(X, str | bytes | Mapping) and not array_ops.issparse(X)
 
 
-def _width(x: Any) -> int | None:
-    """How many numbers x holds, 0 where it is one itself; None where it is anything else."""
+def _width(x: object) -> int | None:
+    """Return the length of a list of numbers, 0 for a number, None for anything else."""
     if isinstance(x, Number | np.bool_):
         return 0
     if isinstance(x, list | tuple):
@@ -53,8 +53,8 @@ def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "biufc"
 
 
-def text_columns(X: Any) -> list[str]:
-    """The names of the columns of a frame or object array that hold no numbers."""
+def text_columns(X: ArrayLike) -> list[str]:
+    """Return the names of the columns of a data frame or object array that are not numeric."""
     if hasattr(X, "columns"):
         columns = [(repr(str(c)), X[c]) for c in X.columns]
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
@@ -70,12 +70,12 @@ def text_columns(X: Any) -> list[str]:
     return bad
 
 
-def as_objects(X: Any, name: str, owner: str | None = None, min_rows: int = 1) -> np.ndarray:
-    """The entries of X as a 1-D array of objects; those of a frame or an array are its rows."""
+def as_objects(X: ArrayLike, name: str, owner: str | None = None, min_rows: int = 1) -> np.ndarray:
+    """Return the entries of X, or the rows of a data frame or array, as a 1-D array of objects."""
     if not _is_list(X):
         raise ValueError(
             f"Expected a list of objects for {name}, one for each row; got an object of type "
-            f"{type(X).__name__}. Put a single object into a list."
+            f"{type(X).__name__}. Put a single object in a list."
         )
     entries = np.asarray(X) if hasattr(X, "__array__") else X
     if len(entries) < min_rows:
@@ -88,8 +88,8 @@ def as_objects(X: Any, name: str, owner: str | None = None, min_rows: int = 1) -
     return np.fromiter((entries[i] for i in range(n)), dtype=object, count=n)
 
 
-def numbers_or_objects(given: Any, name: str) -> np.ndarray:
-    """A list of row numbers as integers, any other list as objects."""
-    objects = as_objects(given, name)
+def numbers_or_objects(values: ArrayLike, name: str) -> np.ndarray:
+    """Return a list of row numbers as integers, any other list as objects."""
+    objects = as_objects(values, name)
     numbers = all(isinstance(x, Integral) and not isinstance(x, bool) for x in objects)
     return objects.astype(np.intp) if numbers else objects

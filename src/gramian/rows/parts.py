@@ -1,27 +1,29 @@
-"""Parts: features of rows in parts, each of which has columns of its own."""
+"""Parts: features of rows in parts that use different columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import side_by_side
+from gramian.backend.typing import BlockSum, DType, Sums, T
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.features import FeatureRows, held
+from gramian.rows.joined import JoinedRows
 from gramian.rows.places import Place
 from gramian.rows.walks import Walk
 
-LEAST_KEPT = 0.02  # of the rows: fewer are not worth keeping
+LEAST_KEPT = 0.02  # the smallest fraction of rows worth storing
 
 
 class Map(NamedTuple):
-    """How the rows of a part become features."""
+    """The function that computes the features of a part, and what it costs."""
 
     features: Callable[..., Array]
     width: int
@@ -30,30 +32,30 @@ class Map(NamedTuple):
 
 
 class Parts:
-    """Features Z of n rows in parts; a row has features in the columns of its own part only.
+    """Features Z of n rows in parts; a row has features only in the columns of its part.
 
-    A sequence of the parts, each of which is rows of features. Arrays that are walked with them,
-    and results, are in the order of the parts: ``arrange`` and ``restore`` go there and back.
+    This is a sequence of parts, each of them rows of features. Aligned arrays and results are in
+    the order of the parts: ``arrange`` converts to that order, and ``restore`` converts back.
 
     Parameters
     ----------
     members : sequence of Rows
         The features of each part, of shape (rows of the part, columns of the part).
-    order : array of int, optional
-        The number, in the data, of each row of the parts. By default they are in order.
-    kept : Parts, optional
+    order : array of int of shape (n,), optional
+        The row numbers in the data of the rows of the parts. By default, they are in order.
+    stored : Parts, optional
         The first rows of each part, if only these are in memory.
     """
 
     def __init__(
-        self, members: Sequence[Rows], order: np.ndarray | None = None, kept: Parts | None = None
+        self, members: Sequence[Rows], order: np.ndarray | None = None, stored: Parts | None = None
     ) -> None:
         self.order = order
         self.dtype = members[0].dtype
         self.columns = slices(part.shape[1] for part in members)
         self._members = list(members)
         self._rows = slices(part.shape[0] for part in members)
-        self._kept = kept
+        self._stored = stored
 
     def __iter__(self) -> Iterator[Rows]:
         return iter(self._members)
@@ -66,7 +68,7 @@ class Parts:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows, and of the columns of all parts."""
+        """The number of rows and the total number of columns."""
         return self._rows[-1].stop, self.columns[-1].stop
 
     @property
@@ -82,22 +84,22 @@ class Parts:
 
     @property
     def widest(self) -> int:
-        """The columns of the widest part."""
+        """The number of columns of the widest part."""
         return max(columns.stop - columns.start for columns in self.columns)
 
     @property
     def evaluations(self) -> int:
-        """The kernel values that one walk computes: none where features are kept."""
+        """The number of kernel values that one walk computes; 0 if features are stored."""
         return sum(getattr(part, "evaluations", 0) for part in self)
 
     def example(self) -> Array:
-        """Return an array without entries, of the library, device and dtype of features."""
+        """Return an empty array with the library, device and dtype of features."""
         return self._members[0].example()
 
     # Walks.
 
     def arrange(self, V: Array) -> Array:
-        """Return an array of shape (n, ...), in the order of the data, in that of the parts."""
+        """Reorder an array of shape (n, ...) from the order of the data to that of the parts."""
         return V if self.order is None else array_ops.take_rows(V, self.order)
 
     def restore(self, V: Array) -> Array:
@@ -110,7 +112,7 @@ class Parts:
         aligned: tuple[Array, ...],
         walk: Walk,
     ) -> Array:
-        """Return one result per row; ``prepare(columns)`` gives a part's function of a block."""
+        """Return one result per row; ``prepare(columns)`` returns the function for a part."""
 
         def one(i: int) -> Array:
             return self[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
@@ -120,22 +122,22 @@ class Parts:
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
-        """Return a list of the sums of each part; with a ``state``, that and the state after."""
+    ) -> Sums:
+        """Return a list of the sums of each part; with a ``state``, also the state afterwards."""
         if len(self) == 1 and state is not None and self.shape[0]:
             total, after = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
             return [total], after
         together = (*aligned, *(state or ()))
 
-        def one(i: int) -> Any:
-            own, function = self._of_part(i, together), prepare(self.columns[i])
-            if self[i].shape[0] == 0:  # no block to begin with: sums of nothing have their shape
-                return function(self[i].collect(), *own)
-            return self[i]._sum(function, own, None, walk)
+        def one(i: int) -> Sums:
+            arrays, function = self._of_part(i, together), prepare(self.columns[i])
+            if self[i].shape[0] == 0:  # the function gives the shape of an empty sum
+                return function(self[i].collect(), *arrays)
+            return self[i]._sum(function, arrays, None, walk)
 
         totals = self._each(one)
         return totals if state is None else (totals, list(state))
@@ -146,8 +148,8 @@ class Parts:
         rows = self._rows[i]
         return tuple(array_ops.span(a, rows.start, rows.stop) for a in arrays)
 
-    def _each(self, function: Callable[[int], Any]) -> list[Any]:
-        """Parts side by side, each in one thread; a single one uses all threads itself."""
+    def _each(self, function: Callable[[int], T]) -> list[T]:
+        """Apply a function to all parts, one thread each; a single part uses all threads."""
         serial = any(getattr(part, "serial", False) for part in self)
         serial = serial or array_ops.runs_own_threads(self.example())
         return side_by_side(function, range(len(self)), "parts", serial=serial)
@@ -155,30 +157,30 @@ class Parts:
     # Some of the rows.
 
     def take(self, numbers: np.ndarray) -> Parts:
-        """Return the features of the rows with these numbers, kept in memory."""
+        """Return the features of the rows with these numbers, stored in memory."""
         numbers = np.asarray(numbers)
         where = numbers if self.order is None else _inverse(self.order)[numbers]
         parts, order = [], []
         for part, rows in zip(self, self._rows, strict=True):
-            mine = np.flatnonzero((where >= rows.start) & (where < rows.stop))
-            parts.append(ArrayRows(part.take(where[mine] - rows.start)))
-            order.append(mine)
+            inside = np.flatnonzero((where >= rows.start) & (where < rows.stop))
+            parts.append(ArrayRows(part.take(where[inside] - rows.start)))
+            order.append(inside)
         return Parts(parts, np.concatenate(order))
 
     def take_bytes(self, count: int) -> int:
-        """Return what ``take`` of so many rows takes: features, partly twice, and the rows."""
+        """Return the memory that ``take`` needs for ``count`` rows, including temporary copies."""
         of_row = max((x.rows.row_bytes for x in self if isinstance(x, FeatureRows)), default=0)
         return count * (2 * self.nbytes() // max(self.shape[0], 1) + of_row)
 
     def samples(self, count: int) -> Parts:
-        """Return parts that begin with rows of each part, quick to read: these themselves.
+        """Return parts whose first rows are quick to read: these parts themselves.
 
-        On a cluster, the parts of the first ``count`` rows in all.
+        On a cluster, these are the parts of the first ``count`` rows.
         """
         return self.place.samples(self, count)
 
     def choose(self, positions: np.ndarray) -> Parts:
-        """Return the rows at ascending positions in the order of the parts, left where they are."""
+        """Select rows, without copying, by ascending positions in the order of the parts."""
         edges = np.searchsorted(positions, [0, *(rows.stop for rows in self._rows)])
         return Parts(
             [
@@ -188,49 +190,49 @@ class Parts:
         )
 
     def kept(self) -> tuple[Parts, np.ndarray] | None:
-        """Return the rows that are in memory, and their numbers, if others are not."""
-        if self._kept is None:
+        """Return the rows in memory and their numbers, if only some rows are in memory."""
+        if self._stored is None:
             return None
         assert self.order is not None
         numbers = [
             self.order[rows.start : rows.start + part.shape[0]]
-            for part, rows in zip(self._kept, self._rows, strict=True)
+            for part, rows in zip(self._stored, self._rows, strict=True)
         ]
-        return self._kept, np.concatenate(numbers)
+        return self._stored, np.concatenate(numbers)
 
     def arrays(self) -> list[Array] | None:
-        """Return each part as an array; None where other processes hold the rows."""
+        """Return each part as an array; None if the rows are in other processes."""
         return self.place.arrays(self._members)
 
     def values(self, into: Array | None = None) -> Array:
-        """Return Z of a single part as one array, a lazy one on a cluster; or write it ``into``."""
+        """Return Z of a single part as one array, lazy on a cluster, or write it to ``into``."""
         (part,) = self
         if into is None:
             return part._values()
         return part.map(lambda z, out: z, width=part.shape[1], dtype=part.dtype, into=into)
 
     def product(self) -> tuple[Parts, Array] | None:
-        """Return C and P, if Z is in one part and made as their product."""
+        """Return C and P if Z has one part and is computed as their product."""
         product = getattr(self[0], "product", None) if len(self) == 1 else None
         return None if product is None else (Parts([product[0]], self.order), product[1])
 
-    # Keeping features.
+    # Storing features.
 
     def nbytes(self, *, half: bool = False) -> int:
-        """Return what the features of all rows take when they are kept."""
+        """Return the memory that the features of all rows take if they are stored."""
         numbers = sum(part.shape[0] * part.shape[1] for part in self)
         return numbers * (2 if half else array_ops.itemsize(self.dtype))
 
     def order_nbytes(self) -> int:
-        """Return what is kept besides: which row is where."""
+        """Return the memory of the order of the rows."""
         return 0 if self.order is None else self.order.nbytes
 
     def keepable(
         self, room: int | None, *, partly: bool = False, half: bool = False, besides: int = 0
     ) -> int:
-        """Return how many rows ``persist`` keeps: none, all or, with ``partly``, some.
+        """Return how many rows ``persist`` can store: none, all or, with ``partly``, some.
 
-        ``besides`` is what else the room is for.
+        ``besides`` is the memory that other things need from the same ``room``.
         """
         n, size = self.shape[0], self.nbytes(half=half)
         room, partly = self.place.share(room, partly)
@@ -239,52 +241,52 @@ class Parts:
             return n
         if not partly or not all(isinstance(part, FeatureRows) for part in self):
             return 0
-        # The order of the rows is kept too.
+        # The order of the rows is stored too.
         fraction = (room - besides - 8 * n) / size
         return int(fraction * n) if fraction >= LEAST_KEPT else 0
 
     def kept_bytes(self, count: int, *, half: bool = False) -> int:
-        """Return what the features take where those of ``count`` rows are kept."""
+        """Return the memory of the features if those of ``count`` rows are stored."""
         order = 8 * self.shape[0] if 0 < count < self.shape[0] else 0
         return self.nbytes(half=half) * count // max(self.shape[0], 1) + order
 
     def persist(self, count: int, *, half: bool = False) -> Parts:
-        """Return these parts with the features of ``count`` rows, as ``keepable`` says, kept."""
+        """Return these parts with the features of ``count`` rows, from ``keepable``, stored."""
         n = self.shape[0]
         if count == n:
             return Parts(self._each(lambda i: held(self[i], half=half)), self.order)
 
-        def some(i: int) -> tuple[Rows, np.ndarray]:
+        def some(i: int) -> tuple[JoinedRows, np.ndarray]:
             part = self[i]
             assert isinstance(part, FeatureRows)
-            kept, order = part.persist_some(count * part.shape[0] // n, half=half)
-            return kept, self._rows[i].start + order
+            rows, order = part.persist_some(count * part.shape[0] // n, half=half)
+            return rows, self._rows[i].start + order
 
         pairs = self._each(some)
         order = np.concatenate([order for _, order in pairs])
         order = order if self.order is None else self.order[order]
-        kept = Parts([part.members[0] for part, _ in pairs])
-        return Parts([part for part, _ in pairs], order, kept)
+        stored = Parts([part.members[0] for part, _ in pairs])
+        return Parts([part for part, _ in pairs], order, stored)
 
 
 def in_parts(
-    rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: Any, serial: bool = False
+    rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: DType, serial: bool = False
 ) -> Parts:
-    """Return features of rows, each of which has those that the map of its label makes."""
+    """Return features of rows in parts; the label of a row selects the map for its features."""
     small = rows.shape[0] <= np.iinfo(np.int32).max
     order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
     edges = np.cumsum(np.bincount(labels, minlength=len(maps)))
     members = [
         FeatureRows(
-            rows.choose(numbers), own.features, own.width, dtype,
-            work_bytes=own.work_bytes, serial=serial, row_evaluations=own.row_evaluations,
+            rows.choose(numbers), map_.features, map_.width, dtype,
+            work_bytes=map_.work_bytes, serial=serial, row_evaluations=map_.row_evaluations,
         )
-        for own, numbers in zip(maps, np.split(order, edges[:-1]), strict=True)
+        for map_, numbers in zip(maps, np.split(order, edges[:-1]), strict=True)
     ]  # fmt: skip
     return Parts(members, order)
 
 
-def slices(lengths: Iterable[Any]) -> list[slice]:
+def slices(lengths: Iterable[int]) -> list[slice]:
     edges = [0, *accumulate(int(length) for length in lengths)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 

@@ -9,13 +9,14 @@ hands results back in the caller's array type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import ArrayLike, DType, T
 
 if TYPE_CHECKING:
     from gramian.rows.base import Rows
@@ -28,9 +29,9 @@ class Place:
     Parameters
     ----------
     n : int
-        The number of rows.
+        Number of rows.
     reference : array
-        An array without entries, of the library and device that the rows are computed with.
+        An empty array with the library and device of blocks.
     """
 
     def __init__(self, n: int, reference: Array) -> None:
@@ -42,25 +43,25 @@ class Place:
         """The array API namespace of blocks."""
         return array_ops.namespace(self.reference)
 
-    # Arrays with an entry for each row.
+    # Arrays with one entry per row.
 
-    def align(self, values: Any, dtype: Any = None) -> Array:
-        """Return values of shape (n, ...) as an array that is walked with the rows."""
+    def align(self, values: ArrayLike, dtype: DType = None) -> Array:
+        """Convert values of shape (n, ...) to an array that can be walked with the rows."""
         return array_ops.like(values, self.reference, dtype)
 
     def constant(self, value: float) -> Array:
-        """Return an array of shape (n,), float64, of one number, that is walked with the rows."""
+        """Return an array of shape (n,) and dtype float64 that holds one number everywhere."""
         return self.align(np.full(self.n, value), self.xp.float64)
 
-    def column(self, values: Any, dtype: Any = None) -> Array:
-        """Return values of shape (n, ...) as an array to look into: NumPy's, or a lazy one.
+    def column(self, values: ArrayLike, dtype: DType = None) -> Array:
+        """Convert values of shape (n, ...) to a NumPy array, or a lazy one on a cluster.
 
-        A number stays one, as an array of shape ().
+        A number becomes an array of shape ().
         """
         return np.asarray(array_ops.to_numpy(values), dtype=dtype)
 
-    def targets(self, y: Any, owner: Any) -> Array:
-        """Return y as finite numbers, or raise an error that names the estimator ``owner``."""
+    def targets(self, y: ArrayLike, owner: object) -> Array:
+        """Return y as finite numbers; errors name the estimator ``owner``."""
         if array_ops.is_foreign(y) and not array_ops.is_lazy(y):
             return y
         y = check_array(
@@ -70,59 +71,59 @@ class Place:
             input_name="y",
             estimator=type(owner).__name__,
         )
-        if y.dtype == object:  # of lists, where scikit-learn leaves None as it is
+        if y.dtype == object:  # scikit-learn leaves None in lists unchanged
             y = y.astype(np.float64)
             assert_all_finite(y, input_name="y")
         return y
 
     def values(self, rows: Rows) -> Array:
-        """Return all rows as one array of shape (n, d) that is walked with them."""
+        """Return all rows as one aligned array of shape (n, d)."""
         return rows._values()
 
-    def empty_columns(self, most: int, dtype: Any) -> Array:
-        """Return an array for up to ``most`` columns, which ``with_columns`` fills."""
+    def empty_columns(self, most: int, dtype: DType) -> Array:
+        """Allocate an array for up to ``most`` columns, to be filled by ``with_columns``."""
         return array_ops.empty((self.n, most), self.reference, dtype)
 
     def with_columns(self, array: Array, used: int, new: Array) -> Array:
-        """Return the array with new columns after its first ``used``; it may be overwritten."""
+        """Return the array with new columns after its first ``used``, possibly in place."""
         array[:, used : used + new.shape[1]] = new
         return array
 
     # Memory.
 
     def room(self) -> int:
-        """Return the bytes that may be used now for what is kept of the rows."""
+        """Return the memory that is available now to store results of the rows."""
         return config.memory_budget()
 
     def check_room(self, size: int, what: str, advice: str) -> None:
-        """Raise an error if a result of ``map`` of this size has no room; a lazy one needs none."""
+        """Raise an error if a result of ``map`` of this size does not fit; lazy ones always do."""
         config.check_fits(size, what, advice)
 
     def share(self, room: int | None, partly: bool) -> tuple[int, bool]:
-        """Return the bytes for features that are kept, and whether some rows may be kept alone.
+        """Return the memory for stored features, and whether features of some rows may be stored.
 
-        ``room`` and ``partly`` are what the caller would like.
+        ``room`` and ``partly`` are the caller's wishes.
         """
         return config.memory_budget() // 2 if room is None else room, partly
 
     def planned(self, rows: Rows) -> Rows:
-        """Return rows that stand for these where the memory of this process is estimated."""
+        """Return rows to use in place of these when estimating the memory of this process."""
         return rows
 
-    # Rows elsewhere, and from elsewhere.
+    # Moving rows.
 
     def here(self, rows: Rows) -> Rows:
-        """Return these rows in this process, for matrices that are made in one piece."""
+        """Return these rows in this process, for matrices that must be computed in one piece."""
         return rows
 
     def check_whole(self, what: str) -> None:
-        """Raise an error if ``what``, which needs all rows in one process, cannot have them."""
+        """Raise an error if the rows are not in one process, which ``what`` needs."""
 
     def to_device(self, rows: Rows, device: str, *, must: str = "") -> Rows:
-        """Return the rows on a device, or the same rows if they are computed with elsewhere.
+        """Return the rows on a device; rows that already compute elsewhere stay there.
 
-        ``must`` names the estimator that was fitted there, so that rows which cannot go there are
-        an error.
+        ``must`` names an estimator that was fitted on the device. With it, rows that cannot be
+        moved raise an error.
         """
         if array_ops.is_foreign(self.reference):
             return rows
@@ -131,50 +132,58 @@ class Place:
         return DeviceRows(rows, device)
 
     def keep(self, values: Array) -> Rows:
-        """Return what ``map`` gave for these rows, of shape (n, width), as rows that stay here."""
+        """Return a result of ``map``, of shape (n, width), as rows at this place."""
         from gramian.rows.arrays import ArrayRows
 
         return ArrayRows(values)
 
-    def keep_half(self, values: Array, dtype: Any) -> Rows:
-        """Return values in half precision as rows that are computed with in ``dtype``."""
+    def keep_half(self, values: Array, dtype: DType) -> Rows:
+        """Return values in half precision as rows whose blocks have this dtype."""
         from gramian.rows.arrays import HalfRows
 
         return HalfRows(values, dtype)
 
     def samples(self, parts: Parts, count: int) -> Parts:
-        """Return the parts themselves, or those of their first ``count`` rows in this process."""
+        """Return the parts; on a cluster, the parts of ``count`` rows in this process."""
         return parts
 
     def arrays(self, parts: Sequence[Rows]) -> list[Array] | None:
-        """Return each of the rows as one array; None where they stay in other processes."""
+        """Return each part as one array; None if the rows are in other processes."""
         return [rows.collect() for rows in parts]
 
-    def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
-        """Return rows of ``compute(*arguments)`` if that is lazy; None if it would run at once."""
+    def later(self, compute: Callable[..., Array], *arguments: object) -> Rows | None:
+        """Return the rows of a lazy ``compute(*arguments)``; None if it would run immediately."""
+        return None
+
+    def now(self, compute: Callable[..., Array], *aligned: Array) -> Array | None:
+        """Return ``compute(*aligned)`` of aligned arrays in this process; None if they are lazy."""
+        return compute(*aligned)
+
+    def early(self, gather: Callable[[], T]) -> T | None:
+        """Return ``gather()`` if workers should do it before they compute features, else None."""
         return None
 
     # Groups of rows.
 
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
-        """Return for each of ``count`` labels its rows, in their order."""
+        """Return the rows of each of ``count`` labels, in their order; labels: (n,)."""
         order = np.argsort(labels, kind="stable")
         edges = np.cumsum(np.bincount(labels, minlength=count))[:-1]
         return [rows.choose(numbers) for numbers in np.split(order, edges)]
 
     def by_parts(
-        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], Any]], *, serial: bool = False
-    ) -> list[Any] | None:
-        """Return what an operation gives for each part of the rows; None if one process has all.
+        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], T]], *, serial: bool = False
+    ) -> list[T] | None:
+        """Return the results of an operation on each chunk of rows; None if one process has all.
 
-        ``prepare()`` makes the operation, which gets a part and the number of its first row.
+        ``prepare()`` returns the operation, which gets a chunk and the number of its first row.
         """
         return None
 
     def in_parts(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: DType, serial: bool
     ) -> Parts:
-        """Return features of rows, each of which has those that the map of its label makes."""
+        """Return features of rows in parts; the label of a row selects the map for its features."""
         from gramian.rows.parts import in_parts
 
         return in_parts(rows, labels, maps, dtype, serial)
@@ -182,13 +191,13 @@ class Place:
     # Results.
 
     def hand_back(self, values: Array) -> Array:
-        """Return values with an entry for each row in the caller's array type."""
+        """Convert values with one entry per row to the caller's array type."""
         return values
 
     def hand_back_kept(self, values: Array) -> Array:
-        """Return such values that a fit keeps: computed where the rows are."""
+        """Convert such values for a fitted attribute; lazy ones are computed."""
         return self.hand_back(values)
 
-    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
-        """Return memory for such values that ``map`` can write into, if the rows have other."""
+    def memory_to_hand_back(self, shape: tuple[int, ...], dtype: DType) -> Array | None:
+        """Allocate memory of the caller's array type for ``map``, if blocks have another type."""
         return None

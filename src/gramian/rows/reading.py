@@ -1,8 +1,6 @@
-"""``as_rows``: whatever a user passes as X, checked once, as rows."""
+"""``as_rows``: check whatever a user passes as X, and return it as rows."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import sklearn
@@ -11,6 +9,7 @@ from sklearn.utils import check_array, column_or_1d
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
+from gramian.backend.typing import ArrayLike, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
@@ -19,27 +18,40 @@ from gramian.rows.files import formats
 
 
 def as_rows(
-    X: Any,
+    X: ArrayLike,
     *,
     name: str = "X",
     owner: str | None = None,
     min_rows: int = 1,
     objects: bool | None = False,
 ) -> Rows:
-    """X as :class:`Rows`, checked once: two dimensions, real numbers, all finite.
+    """Check X and return it as :class:`Rows`: two dimensions, real numbers, all finite.
 
-    Accepts NumPy arrays and what converts to them (lists, pandas and polars frames), ``np.memmap``,
-    SciPy sparse matrices, torch tensors and other arrays of the array API standard, dask arrays
-    and dataframes, which stay where they are. Rows pass through unchanged. A path, or the name of a
-    file in a format that :func:`gramian.open_rows` knows, stands for the rows of that file: it is
-    read into memory at once where that takes less than half of the memory budget, else block by
-    block whenever it is walked.
+    Parameters
+    ----------
+    X : array-like, path, dask collection or Rows
+        NumPy arrays and whatever converts to them (lists, pandas and polars data frames),
+        ``np.memmap``, SciPy sparse matrices, torch tensors and other arrays of the array API
+        standard. dask arrays and dataframes stay on their workers. A path, or the name of a file in
+        a format that :func:`gramian.open_rows` supports, means the rows of that file. The file is
+        read into memory if it takes less than half of the memory budget, otherwise block by block
+        in every pass. Rows are returned unchanged.
+    name : str, default="X"
+        The name of the data in error messages.
+    owner : str, optional
+        The name of the estimator in error messages.
+    min_rows : int, default=1
+        The smallest number of rows allowed.
+    objects : bool or None, default=False
+        If True, each entry of X is an object, such as a string, for a kernel function; it is not
+        checked. None means True unless X is a table of numbers. Objects are the entries of a list
+        of strings, of sets or of lists of different lengths, and of any 1-D array of dtype object;
+        also the rows of an array with more than two dimensions and of a data frame with text
+        columns (each as a 1-D array).
 
-    With ``objects=True`` each entry of X is an object, such as a string, that only a kernel
-    function can read; nothing is asked of it. With None that is so where X is no table of numbers:
-    a list of strings, of sets, of lists of different lengths; a 1-D array of dtype object, whatever
-    it holds; an array of more than two dimensions; a frame with columns of text, of which each row
-    is an object, a 1-D array.
+    Returns
+    -------
+    Rows
 
     Examples
     --------
@@ -68,16 +80,16 @@ def as_rows(
     return rows
 
 
-def as_labels(y: Any) -> Array:
-    """Return class labels of shape (n,): NumPy's, or a lazy array that stays where it is."""
+def as_labels(y: ArrayLike) -> Array:
+    """Return class labels as a NumPy array of shape (n,); a lazy array is returned unchanged."""
     if not array_ops.is_lazy(y):
         return column_or_1d(array_ops.to_numpy(y), warn=True)
     if y.ndim != 1:
-        raise ValueError(f"y must have one dimension; got {counted(y.ndim, 'dimension')}.")
+        raise ValueError(f"y must be one-dimensional; got {counted(y.ndim, 'dimension')}.")
     return y
 
 
-def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.files.rows import open_rows
 
     rows = open_rows(path)
@@ -85,12 +97,12 @@ def _rows_of_file(path: Any, name: str, owner: str | None, min_rows: int) -> Row
     return rows.persist()
 
 
-def is_collection(X: Any) -> bool:
-    """Whether X is an array or frame of dask's, which need not be installed."""
+def is_collection(X: ArrayLike) -> bool:
+    """Whether X is a dask array or dataframe; dask need not be installed."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def _rows_of_dask(X: Any, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_dask(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.dask.rows import DaskRows
 
     rows = DaskRows(X, name=name)
@@ -108,30 +120,30 @@ def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows:
             )
 
 
-def _checked_host(X: Any, name: str, owner: str | None, min_rows: int) -> Array:
+def _checked_host(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> Array:
     try:
         data = check_array(
             X,
             accept_sparse="csr",
             dtype="numeric",
-            ensure_all_finite=False,  # checked by blocks afterwards
+            ensure_all_finite=False,  # checked block by block below
             ensure_min_samples=min_rows,
             estimator=owner,
             input_name=name,
         )
-        # Frames of several dtypes may still come as objects.
+        # Data frames with mixed dtypes may still have dtype object.
         return data.astype(np.float64) if data.dtype == object else data
     except ValueError as error:
         columns = object_rows.text_columns(X)
         if not columns:
             if not object_rows.is_table(X):
                 error.add_note(
-                    "Objects such as strings or lists of different lengths need a kernel that is a "
-                    "function of two of them: FunctionKernel(function, pairwise=True)."
+                    "Objects such as strings or lists of different lengths need a kernel function "
+                    "of two objects: FunctionKernel(function, pairwise=True)."
                 )
             raise
         raise ValueError(
-            f"{name} must hold numbers only; these columns do not: {', '.join(columns)}. "
+            f"{name} must be numeric; these columns are not: {', '.join(columns)}. "
             "Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder) or drop them."
         ) from error
 
@@ -145,7 +157,7 @@ def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> A
     if array_ops.kind(X, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
     _check_least(X.shape, name, owner, min_rows)
-    # Gradients do not pass through a fit: work on the values alone.
+    # A fit does not propagate gradients, so use only the values.
     return X.detach() if hasattr(X, "detach") else X
 
 

@@ -1,19 +1,20 @@
-"""What one walk over rows needs, and how rows are cut into blocks.
+"""The options of a walk over rows, and how rows are divided into blocks.
 
-Results do not depend on the number of threads: blocks are cut by size alone, and added up in their
-order.
+Results do not depend on the number of threads: only sizes determine the blocks, and sums are added
+in their order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType
 
-# What one thread works on at a time should stay in its cache; a GPU wants far larger pieces.
+# The block of a thread should fit its cache; a GPU needs far larger blocks.
 CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
@@ -21,33 +22,34 @@ LEAST_ROWS = 256  # fewer would make matrix products slow
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How rows are walked: the options of :meth:`Rows.map` and :meth:`Rows.sum`.
+    """The options of :meth:`Rows.map` and :meth:`Rows.sum`.
 
     Parameters
     ----------
     width : int, optional
-        The columns of a result of ``map``; by default it is one number per row.
+        Number of columns of the result of ``map``; by default it is one number per row.
     dtype : dtype, optional
-        The dtype of a result of ``map``; by default that of the rows.
+        The dtype of the result of ``map``; by default that of the rows.
     row_bytes : int, optional
-        The memory that the function uses per row, besides the block itself. Blocks are cut so that
-        this fits the cache and the memory budget. By default, the size of the result of ``map``.
+        Memory that the function uses per row, in addition to the block. Block sizes are chosen so
+        that this fits the cache and the memory budget. By default, the size of the result of
+        ``map``.
     result_bytes : int
-        The size of one result of ``sum``. Where results are large, fewer wait to be added.
+        The size of one result of ``sum``. If results are large, fewer may wait to be added.
     serial : bool
         Whether the function must not run in two threads at once.
     label : str
-        What a progress bar shows.
+        The text of the progress bar.
     start : int
-        The row at which ``sum`` begins.
+        The first row of ``sum``.
     into : array, optional
-        Where ``map`` writes its result, in place of a new array.
+        The array that ``map`` writes its result to, instead of a new one.
     stored : bool
-        Whether blocks keep the dtype that the rows are stored in, for functions that read any.
+        Whether blocks keep the stored dtype of the rows, for functions that accept any dtype.
     """
 
     width: int | None = None
-    dtype: Any = None
+    dtype: DType = None
     row_bytes: int | None = None
     result_bytes: int = 0
     serial: bool = False
@@ -56,8 +58,8 @@ class Walk:
     into: Array | None = None
     stored: bool = False
 
-    def for_map(self, dtype: Any) -> Walk:
-        """This walk with its defaults filled in, for results in ``dtype`` if none is set."""
+    def for_map(self, dtype: DType) -> Walk:
+        """Return this walk with its defaults filled in; ``dtype`` is the default for results."""
         dtype = self.dtype if self.dtype is not None else dtype
         row_bytes = self.row_bytes
         if row_bytes is None:
@@ -66,20 +68,37 @@ class Walk:
 
     @property
     def work_bytes(self) -> int:
-        """The memory that the function uses per row; 0 if the walk does not say."""
+        """The memory that the function uses per row; 0 if unknown."""
         return self.row_bytes or 0
 
     @property
     def ending(self) -> tuple[int, ...]:
-        """The shape of a result of ``map`` after its first axis."""
+        """The shape of the result of ``map`` without its first axis."""
         return () if self.width is None else (self.width,)
+
+    def target(self, n: int, example: Array) -> Array:
+        """Return the array for the result of ``map`` on n rows: ``into``, or a new one."""
+        if self.into is not None:
+            return self.into
+        return array_ops.empty((n, *self.ending), example, self.dtype)
+
+
+def write_span(
+    out: Array, start: int, stop: int, aligned: tuple[Array, ...], function: Callable[..., Array]
+) -> None:
+    """Write ``function(*aligned_parts, out=part)`` to rows start to stop of ``out``."""
+    target = array_ops.span(out, start, stop)
+    parts = (array_ops.span(a, start, stop) for a in aligned)
+    result = function(*parts, out=target)
+    if result is not target:
+        target[...] = result
 
 
 def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
-    """Spans of nearly equal length, at most ``most`` each; several come in multiples of four.
+    """Divide a range into spans of nearly equal length, at most ``most`` each.
 
-    Multiples of four keep two or four threads equally busy, without letting the cut depend on the
-    number of threads.
+    If there are several, their number is a multiple of four. This keeps two or four threads equally
+    busy, and yet the spans do not depend on the number of threads.
     """
     n = stop - start
     count = -(-n // most)

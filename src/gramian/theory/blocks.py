@@ -11,8 +11,10 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive, positive_integer
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import ArrayLike, RandomState
 from gramian.backend.wording import counted
 from gramian.kernels import RBF, Kernel, as_kernel
+from gramian.kernels.base import KernelLike
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, as_rows, even_spans
 from gramian.theory.landmarks import _not_negative
@@ -24,13 +26,13 @@ LEAST_SAMPLE = 3  # rows of a block: the jackknife needs at least three
 
 
 def d_kernel(
-    kernel: Any,
-    X: Any,
-    labels: Any,
+    kernel: KernelLike,
+    X: ArrayLike,
+    labels: ArrayLike,
     *,
     max_rows: int | None = 2000,
     return_std: bool = False,
-    rng: Any = None,
+    rng: RandomState = None,
 ) -> Any:
     """D_kernel = Σ_s 1/|V_s| Σ_{i,j in V_s} k(x_i, x_j)²: how much of K the blocks V_s hold.
 
@@ -102,7 +104,7 @@ def _sampled_mean_of_squares(
     return float(on_diagonal + (n - 1) * total / (s * (s - 1))), float((n - 1) ** 2 * spread)
 
 
-def d_kmeans(X: Any, labels: Any) -> float:
+def d_kmeans(X: ArrayLike, labels: ArrayLike) -> float:
     """D_kmeans = Σ_s Σ_{i in V_s} ‖x_i - m_s‖², the k-means objective, with block means m_s.
 
     Takes two passes over the rows. (002, theorem 1; 000, theorem 12.)
@@ -118,7 +120,9 @@ def d_kmeans(X: Any, labels: Any) -> float:
     return float(sum(_from_the_mean(rows, numbers).sum() for numbers in blocks))
 
 
-def d_kernel_bound(kernel: Any, X: Any, labels: Any, *, lipschitz: float | None = None) -> float:
+def d_kernel_bound(
+    kernel: KernelLike, X: ArrayLike, labels: ArrayLike, *, lipschitz: float | None = None
+) -> float:
     """Lower bound n f(0)²/2 - 2 (ηR)² D_kmeans on D_kernel (002, theorem 1; 000, theorem 12).
 
     k-means makes :func:`d_kmeans` small, so its blocks hold much of K. The bound applies to kernels
@@ -154,7 +158,12 @@ def d_kernel_bound(kernel: Any, X: Any, labels: Any, *, lipschitz: float | None 
 
 
 def block_rank_bound(
-    kernel: Any, X: Any, labels: Any, rank: int, *, lipschitz: float | None = None
+    kernel: KernelLike,
+    X: ArrayLike,
+    labels: ArrayLike,
+    rank: int,
+    *,
+    lipschitz: float | None = None,
 ) -> np.ndarray:
     """Bounds 4 C r^(-1/d) √(n_s n_t) min(ρ_s, ρ_t) on the best rank-r error of blocks (002, thm 2).
 
@@ -197,9 +206,9 @@ def block_rank_bound(
 
 @one_blas_thread()
 def meka_bound(
-    kernel: Any,
-    X: Any,
-    labels: Any,
+    kernel: KernelLike,
+    X: ArrayLike,
+    labels: ArrayLike,
     rank: int,
     landmarks: int,
     *,
@@ -276,7 +285,7 @@ def meka_bound(
     return float(tail.max(initial=0.0) + sampling + 2 * np.abs(np.linalg.eigvalsh(K)).max())
 
 
-def members(owner: str, labels: Any, n: int) -> list[np.ndarray]:
+def members(owner: str, labels: ArrayLike, n: int) -> list[np.ndarray]:
     """Return the row numbers of each block, in the order of the sorted labels."""
     labels = np.asarray(array_ops.to_numpy(labels))
     if labels.shape != (n,):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.checks import is_real, not_negative, positive, positive_integer
+from gramian.backend.typing import ArrayLike
 from gramian.backend.wording import counted
-from gramian.theory.landmarks import _as_gram, _not_negative
+from gramian.theory.landmarks import GramLike, _as_gram, _not_negative
 from gramian.theory.sketching import _host
 
 __all__ = [
@@ -39,13 +40,13 @@ class _Spectrum(NamedTuple):
 
 
 def jl_bound(
-    gram: Any,
+    gram: GramLike,
     n_samples: int,
     n_components: int,
     tau: float = 4.0,
     constant: float = 1.0,
     *,
-    X: Any = None,
+    X: ArrayLike = None,
 ) -> float:
     """Bound on |⟨z(f), z(g)⟩ - ⟨f, Σ³g⟩| / (‖f‖ ‖g‖) for all f and g (004, theorem 1).
 
@@ -78,7 +79,7 @@ def jl_bound(
     return _rate(spectrum, "jl_bound", n_samples, n_components, tau, constant)
 
 
-def jl_sizes_needed(gram: Any, tau: float = 4.0, *, X: Any = None) -> tuple[int, int]:
+def jl_sizes_needed(gram: GramLike, tau: float = 4.0, *, X: ArrayLike = None) -> tuple[int, int]:
     """Number of rows s ≥ 6272 κ s_Σ⁵ τ / ‖Σ‖ and features r that 004, theorem 1, requires.
 
     The theorem states s; its proof uses r ≥ max(4 s_Σ³, τ). Both are generous.
@@ -111,7 +112,7 @@ def jl_sizes_needed(gram: Any, tau: float = 4.0, *, X: Any = None) -> tuple[int,
 
 
 def jl_separation_bound(
-    gram: Any,
+    gram: GramLike,
     k: int,
     separation: float,
     n_samples: int,
@@ -119,7 +120,7 @@ def jl_separation_bound(
     tau: float = 4.0,
     constant: float = 1.0,
     *,
-    X: Any = None,
+    X: ArrayLike = None,
 ) -> float:
     """Smallest squared distance, after the map, of rows that were apart (004, example 1, (11)).
 
@@ -169,14 +170,14 @@ def jl_separation_bound(
 
 
 def jl_distance_bound(
-    gram: Any,
+    gram: GramLike,
     distance: float,
     n_samples: int,
     n_components: int,
     tau: float = 4.0,
     constant: float = 1.0,
     *,
-    X: Any = None,
+    X: ArrayLike = None,
 ) -> float:
     """Largest squared distance, after the map, of rows that were close (004, example 1, (12)).
 
@@ -209,14 +210,14 @@ def jl_distance_bound(
 
 
 def jl_means_bound(
-    gram: Any,
-    labels: Any,
+    gram: GramLike,
+    labels: ArrayLike,
     n_samples: int,
     n_components: int,
     tau: float = 4.0,
     constant: float = 1.0,
     *,
-    X: Any = None,
+    X: ArrayLike = None,
 ) -> float:
     """Smallest squared distance between the means of two clusters (004, example 2, (13)).
 
@@ -265,7 +266,7 @@ def jl_means_bound(
 
 
 def _rate(
-    spectrum: _Spectrum, owner: str, n_samples: Any, n_components: Any, tau: Any, constant: Any
+    spectrum: _Spectrum, owner: str, n_samples: int, n_components: int, tau: float, constant: float
 ) -> float:
     s = positive_integer(owner, "n_samples", n_samples)
     r = positive_integer(owner, "n_components", n_components)
@@ -275,7 +276,7 @@ def _rate(
     return sketch + 28 * norm**2.5 * sqrt(2 * kappa * spectrum.dimension() * tau / s)
 
 
-def _spectrum(source: Any, X: Any) -> _Spectrum:
+def _spectrum(source: GramLike, X: ArrayLike) -> _Spectrum:
     gram = _as_gram(source, X)
     values, vectors = np.linalg.eigh(_host(gram.dense()))
     values = _not_negative(values, gram)[::-1] / gram.shape[0]
@@ -293,7 +294,7 @@ def _inner_norm(K: np.ndarray, members: np.ndarray) -> float:
     return max(float(np.linalg.eigvalsh(K)[-1]), 0.0) / len(own)
 
 
-def _two_clusters(owner: str, labels: Any, n: int) -> np.ndarray:
+def _two_clusters(owner: str, labels: ArrayLike, n: int) -> np.ndarray:
     """Return two rows of 0 and 1 that mark the members of each cluster."""
     labels = np.asarray(array_ops.to_numpy(labels))
     found = np.unique(labels)
@@ -306,7 +307,7 @@ def _two_clusters(owner: str, labels: Any, n: int) -> np.ndarray:
     return np.asarray(labels == found[:, None], dtype=np.float64)
 
 
-def _tau(owner: str, tau: Any) -> float:
+def _tau(owner: str, tau: float) -> float:
     if not is_real(tau) or tau < 1:
         raise ValueError(f"tau of {owner} must be a number, at least 1; got {tau!r}.")
     return float(tau)

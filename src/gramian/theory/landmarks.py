@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from math import ceil, log, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,8 +13,10 @@ from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive, positive_integer
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import ArrayLike, Indices, RandomState
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, Precomputed
+from gramian.kernels.base import KernelLike
 from gramian.matrices.gram import Gram
 from gramian.samplers.pivoted import pivoted_cholesky
 from gramian.theory.sketching import _eta, _host, _rank_and_sample, _share
@@ -31,8 +33,11 @@ __all__ = [
 
 CG_TOLERANCE, CG_ITERATIONS = 1e-4, 500
 
+# A Gram, a kernel (together with rows X), or a symmetric matrix of shape (n, n).
+GramLike: TypeAlias = "Gram | KernelLike | ArrayLike"
 
-def ridge_leverage_scores(gram: Any, X: Any = None, *, ridge: float) -> np.ndarray:
+
+def ridge_leverage_scores(gram: GramLike, X: ArrayLike = None, *, ridge: float) -> np.ndarray:
     """Exact ridge leverage scores τ_i(γ) = [K (K + γI)⁻¹]_ii, from 0 to 1 (003, definition 3).
 
     Parameters
@@ -60,13 +65,13 @@ def ridge_leverage_scores(gram: Any, X: Any = None, *, ridge: float) -> np.ndarr
 
 
 def effective_dimension(
-    gram: Any,
-    X: Any = None,
+    gram: GramLike,
+    X: ArrayLike = None,
     *,
     ridge: float,
     return_std: bool = False,
     probes: int = 32,
-    rng: Any = None,
+    rng: RandomState = None,
 ) -> Any:
     """d_eff(γ) = tr K (K + γI)⁻¹, the sum of the ridge leverage scores (003, definition 3).
 
@@ -195,7 +200,7 @@ def landmarks_needed(
 
 
 def is_preserving(
-    gram: Any, indices: Any, ridge: float, epsilon: float = 0.5, *, X: Any = None
+    gram: GramLike, indices: Indices, ridge: float, epsilon: float = 0.5, *, X: ArrayLike = None
 ) -> bool:
     """Whether these rows are a γ-preserving dictionary (003, definition 2).
 
@@ -251,7 +256,9 @@ def columns_needed(k: int, epsilon: float, delta: float | None = None) -> int:
     return ceil(64 * k * _eta("columns_needed", delta) ** 2 / epsilon**4)
 
 
-def nystrom_bound(gram: Any, k: int, c: int, delta: float | None = None, *, X: Any = None) -> float:
+def nystrom_bound(
+    gram: GramLike, k: int, c: int, delta: float | None = None, *, X: ArrayLike = None
+) -> float:
     """Bound ‖K - K_k‖_F + ε tr K on Nyström's error ‖K - C W_k⁺ Cᵀ‖_F (000, theorem 10).
 
     c columns are drawn with replacement, with probabilities p_i = K_ii / tr K, and scaled by
@@ -299,7 +306,7 @@ def kmeans_plus_plus_factor(k: int) -> float:
     return 8 * (log(positive_integer("kmeans_plus_plus_factor", "k", k)) + 2)
 
 
-def _as_gram(source: Any, X: Any) -> Gram:
+def _as_gram(source: GramLike, X: ArrayLike) -> Gram:
     if isinstance(source, Gram) and source.symmetric and X is None:
         return source
     is_kernel = isinstance(source, str | Kernel) or callable(source)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real, positive_integer
+from gramian.backend.typing import ArrayLike, RandomState
 
 __all__ = [
     "approximate_product",
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def approximate_product(
-    A: Any, B: Any, c: int, probabilities: Any = None, *, rng: Any = None
+    A: ArrayLike, B: ArrayLike, c: int, probabilities: ArrayLike = None, *, rng: RandomState = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sample c columns C and rows R with E[C R] = A B (000, appendix A, approximate product).
 
@@ -53,7 +53,9 @@ def approximate_product(
     return A[:, drawn] * scale, B[drawn] * scale[:, None]
 
 
-def product_bound(A: Any, B: Any, c: int, beta: float = 1.0, delta: float | None = None) -> float:
+def product_bound(
+    A: ArrayLike, B: ArrayLike, c: int, beta: float = 1.0, delta: float | None = None
+) -> float:
     """Bound η/√(β c) ‖A‖_F ‖B‖_F on ‖A B - C R‖_F (000, theorem 1).
 
     In expectation, η = 1; with ``delta``, with probability 1 - δ, η = 1 + √((8/β) log(1/δ)). It
@@ -75,7 +77,7 @@ def product_bound(A: Any, B: Any, c: int, beta: float = 1.0, delta: float | None
 
 
 def linear_time_svd(
-    A: Any, k: int, c: int, probabilities: Any = None, *, rng: Any = None
+    A: ArrayLike, k: int, c: int, probabilities: ArrayLike = None, *, rng: RandomState = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute H_k and σ_1(C) ≥ ... ≥ σ_k(C) from c sampled columns (000, appendix A).
 
@@ -110,7 +112,7 @@ def linear_time_svd(
     return H[:, :k][:, kept], sigma[:k][kept]
 
 
-def svd_bound(A: Any, k: int, c: int, beta: float = 1.0, delta: float | None = None) -> float:
+def svd_bound(A: ArrayLike, k: int, c: int, beta: float = 1.0, delta: float | None = None) -> float:
     """Bound on the *squared* error ‖A - H_k H_kᵀ A‖_F² (000, theorem 3).
 
     ‖A - A_k‖_F² + 2√k ‖AAᵀ - CCᵀ‖_F, where theorem 1 bounds the last norm: in expectation, or with
@@ -136,7 +138,7 @@ def _eta(owner: str, delta: float | None, beta: float = 1.0) -> float:
     return 1 + sqrt(8 / beta * log(1 / _share(owner, "delta", delta, below=True)))
 
 
-def _share(owner: str, name: str, value: Any, *, below: bool = False) -> float:
+def _share(owner: str, name: str, value: float, *, below: bool = False) -> float:
     """Check that a value is in (0, 1], or in (0, 1)."""
     if not is_real(value) or not 0 < value <= 1 or (below and value == 1):
         interval = "(0, 1)" if below else "(0, 1]"
@@ -144,14 +146,14 @@ def _share(owner: str, name: str, value: Any, *, below: bool = False) -> float:
     return float(value)
 
 
-def _rank_and_sample(owner: str, k: Any, c: Any) -> tuple[int, int]:
+def _rank_and_sample(owner: str, k: int, c: int) -> tuple[int, int]:
     k, c = positive_integer(owner, "k", k), positive_integer(owner, "c", c)
     if k > c:
         raise ValueError(f"k of {owner} must be at most c, the sampled columns; got {k=} and {c=}.")
     return k, c
 
 
-def _matrix(owner: str, name: str, A: Any) -> np.ndarray:
+def _matrix(owner: str, name: str, A: ArrayLike) -> np.ndarray:
     A = _host(A)
     if A.ndim != 2 or not A.size or not np.isfinite(A).all():
         raise ValueError(
@@ -161,7 +163,7 @@ def _matrix(owner: str, name: str, A: Any) -> np.ndarray:
     return A
 
 
-def _factors(owner: str, A: Any, B: Any) -> tuple[np.ndarray, np.ndarray]:
+def _factors(owner: str, A: ArrayLike, B: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     A, B = _matrix(owner, "A", A), _matrix(owner, "B", B)
     if A.shape[1] != B.shape[0]:
         raise ValueError(
@@ -171,7 +173,7 @@ def _factors(owner: str, A: Any, B: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw(
-    owner: str, sizes: np.ndarray, c: int, probabilities: Any, rng: Any
+    owner: str, sizes: np.ndarray, c: int, probabilities: ArrayLike, rng: RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw c indices with replacement, by default in proportion to ``sizes``, with 1/√(c p)."""
     n, total = len(sizes), sizes.sum()

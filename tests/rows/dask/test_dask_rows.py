@@ -230,7 +230,7 @@ class TestCalls:
 
     def test_rows_never_travel(self, client):
         rows = as_rows(spread(X))
-        with pytest.raises(TypeError, match="blocks alone"):
+        with pytest.raises(TypeError, match="only blocks"):
             rows.sum(lambda x: x.sum() + rows.shape[0])
 
     def test_tensors(self):

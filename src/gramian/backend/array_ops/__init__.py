@@ -51,9 +51,6 @@ from gramian.backend.array_ops.label_sums import (
 )
 from gramian.backend.array_ops.libraries import (
     IN_SINGLE,
-    Array,
-    DType,
-    Namespace,
     constant_of,
     is_foreign,
     is_lazy,
@@ -84,6 +81,7 @@ from gramian.backend.array_ops.symmetric import (
     set_diagonal,
     solve_symmetric,
 )
+from gramian.backend.typing import Array, DType, Namespace
 
 __all__ = [
     "IN_SINGLE",

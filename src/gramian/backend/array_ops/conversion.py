@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -11,14 +10,13 @@ import scipy.sparse
 
 from gramian.backend.array_ops.libraries import (
     IN_SINGLE,
-    Array,
-    DType,
     is_foreign,
     is_lazy,
     is_objects,
     issparse,
     namespace,
 )
+from gramian.backend.typing import Array, ArrayLike, DType
 
 
 def to_numpy(x: Array) -> np.ndarray:
@@ -42,7 +40,7 @@ def dense(x: Array) -> Array:
     return x.toarray() if issparse(x) else x
 
 
-def like(x: Any, reference: Array, dtype: DType | None = None) -> Array:
+def like(x: ArrayLike, reference: Array, dtype: DType | None = None) -> Array:
     """Convert x to the library and device of ``reference``; objects stay as they are."""
     if is_objects(x):
         return x

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gramian.backend.array_ops.conversion import astype
-from gramian.backend.array_ops.libraries import (
-    Array,
-    is_foreign,
-    is_lazy,
-    namespace,
-    writes_in_place,
-)
+from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace, writes_in_place
+from gramian.backend.typing import Array
 
 
 def subtract(x: Array, y: Array, out: Array) -> Array:

@@ -7,7 +7,6 @@ import scipy.sparse
 
 from gramian.backend.array_ops.conversion import like, to_numpy
 from gramian.backend.array_ops.libraries import (
-    Array,
     constant_of,
     is_foreign,
     is_lazy,
@@ -15,6 +14,7 @@ from gramian.backend.array_ops.libraries import (
     namespace,
     writes_in_place,
 )
+from gramian.backend.typing import Array
 
 
 def span(x: Array, start: int, stop: int) -> Array:

@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from gramian.backend.array_ops.conversion import astype, like, to_numpy
-from gramian.backend.array_ops.libraries import Array, is_foreign, is_lazy, namespace
+from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace
+from gramian.backend.typing import Array
 
 
 def sum_by_label(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from functools import cache
-from typing import Any
 
 import array_api_compat
 import array_api_compat.numpy as numpy_namespace
@@ -12,10 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from gramian.backend import optional
-
-Array = Any  # an array of any supported library
-Namespace = Any  # its module of functions, such as array_api_compat.numpy
-DType = Any  # a dtype of any supported library
+from gramian.backend.typing import Array, Namespace
 
 IN_SINGLE = ("float32", "float16", "uint8", "int8")  # dtypes computed with in float32
 

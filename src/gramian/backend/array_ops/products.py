@@ -9,13 +9,8 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 
 from gramian.backend.array_ops.conversion import dense, like, same_dtype, short_indices
-from gramian.backend.array_ops.libraries import (
-    Array,
-    is_foreign,
-    issparse,
-    namespace,
-    writes_in_place,
-)
+from gramian.backend.array_ops.libraries import is_foreign, issparse, namespace, writes_in_place
+from gramian.backend.typing import Array
 
 # Up to this many multiplications OpenBLAS uses kernels for small matrices, which copy nothing.
 SMALL_PRODUCT = 1_000_000

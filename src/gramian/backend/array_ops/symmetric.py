@@ -7,7 +7,8 @@ import numpy as np
 import scipy.linalg
 
 from gramian.backend.array_ops.conversion import astype
-from gramian.backend.array_ops.libraries import Array, is_foreign, namespace, writes_in_place
+from gramian.backend.array_ops.libraries import is_foreign, namespace, writes_in_place
+from gramian.backend.typing import Array
 
 
 def set_diagonal(a: Array, diagonal: Array) -> Array:

@@ -30,8 +30,8 @@ class FeaturedLloyd(Strategy[Clustering]):
 
     def solve(self, problem: Clustering) -> Run:
         factors, weights = problem.factors, problem.weights
-        # A lazy sample is fetched before the workers are busy with features.
-        early = Sample.draw(problem, factors) if array_ops.is_lazy(weights) else None
+        # On a cluster, gather the sample before workers are busy with features.
+        early = factors.parts.place.early(lambda: Sample.draw(problem, problem.factors))
         room = room_left(other_memory(problem))
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)

@@ -19,7 +19,8 @@ class Doubt:
     """
 
     def __init__(self, factors: Factors) -> None:
-        self.margins = array_ops.astype(factors.parts.place.constant(0.0), np.float32)
+        self._place = factors.parts.place
+        self.margins = array_ops.astype(self._place.constant(0.0), np.float32)
         self.way: np.ndarray | None = None  # by label (k,), still to subtract from lazy margins
 
     @staticmethod
@@ -34,7 +35,7 @@ class Doubt:
 
         If the rows are on workers, each selects its own; ``measured`` checks all rows.
         """
-        rows = None if measured or array_ops.is_lazy(self.margins) else doubtful(self.margins)
+        rows = None if measured else self._place.now(doubtful, self.margins)
         if rows is None:
             way = self.way
             state = [run.labels, self.margins]
@@ -58,10 +59,13 @@ class Doubt:
         other = np.full(len(way), way[farthest])
         other[farthest] = way[second]
         way = (way + other).astype(np.float32)
-        if array_ops.is_lazy(self.margins):
-            self.way = way
-        else:
-            self.margins -= way[run.labels]
+
+        def shrink(margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
+            margins -= way[labels]
+            return margins
+
+        if self._place.now(shrink, self.margins, run.labels) is None:
+            self.way = way  # workers subtract it in the next walk
 
     @staticmethod
     def margin(products: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class Streamed(Strategy[System]):
         m = C.rank
         sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
         passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
-        # The preconditioner and a copy; P, its decomposition, and the landmarks' inner products.
+        # The preconditioner and a copy; P, its decomposition, and inner products of landmarks.
         small = 2 * 8 * r**2 if C is factors else 8 * (4 * m * r + 5 * r**2)
         return {
             **targets_bytes(system),

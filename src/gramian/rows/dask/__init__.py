@@ -1,1 +1,1 @@
-"""Rows that dask holds, in this process or on a cluster. Only this package imports dask."""
+"""Rows of dask arrays and dataframes. Only this package imports dask."""

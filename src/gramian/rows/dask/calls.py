@@ -1,4 +1,4 @@
-"""Functions that are sent to other processes: pickled once, large arrays in them apart."""
+"""Send functions to other processes: pickled once, with large arrays sent separately."""
 
 from __future__ import annotations
 
@@ -16,46 +16,50 @@ import numpy as np
 
 from gramian.backend import array_ops, optional
 
-LARGE_BYTES = 100_000  # arrays from here on are sent apart, and only once
-KEPT = 8  # functions that a process keeps unpickled
+LARGE_BYTES = 100_000  # arrays of at least this size are sent separately, and only once
+CACHED = 8  # unpickled functions that a process caches
 
 
 class Large(NamedTuple):
-    """An array that is sent apart, and what tells it from others."""
+    """An array that is sent separately, and a digest of its content."""
 
     array: np.ndarray
     content: str
 
 
 class Call:
-    """A function as a task gets it: itself in the same process, else as bytes."""
+    """A function for a task: itself in the same process, otherwise as bytes."""
 
-    def __init__(self, function: Callable[..., Any] | None, data: bytes = b"") -> None:
+    def __init__(self, function: Callable[..., object] | None, data: bytes = b"") -> None:
         self._function = function
         self._data = data
 
-    def function(self, arrays: list[np.ndarray], device: str | None = None) -> Callable[..., Any]:
-        """The function, with the arrays that were sent apart; tensors on the device."""
+    def function(
+        self, arrays: list[np.ndarray], device: str | None = None
+    ) -> Callable[..., object]:
+        """Return the function with the arrays that were sent separately; tensors on the device."""
         if self._function is not None:
             return self._function
         key = _digest(self._data), device
         with _lock:
             if key not in _made:
                 _made[key] = _Unpickler(self._data, arrays, device).load()
-                while len(_made) > KEPT:
+                while len(_made) > CACHED:
                     _made.popitem(last=False)
             _made.move_to_end(key)
             return _made[key]
 
 
 _lock = threading.Lock()
-_made: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+_made: OrderedDict[tuple[bytes, str | None], Callable[..., object]] = OrderedDict()
 
 
-def packed(function: Callable[..., Any], never: tuple[type, ...] = ()) -> tuple[bytes, list[Large]]:
-    """The function as bytes, and the large arrays in it; objects of the types ``never`` are errors.
+def packed(
+    function: Callable[..., object], never: tuple[type, ...] = ()
+) -> tuple[bytes, list[Large]]:
+    """Return the function as bytes, and its large arrays; types in ``never`` raise an error.
 
-    The bytes differ where arrays do, also those that are sent apart.
+    Different arrays give different bytes, even if they are sent separately.
     """
     file = io.BytesIO()
     pickler = _Pickler(file, never)
@@ -64,17 +68,17 @@ def packed(function: Callable[..., Any], never: tuple[type, ...] = ()) -> tuple[
 
 
 class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file: Any, never: tuple[type, ...]) -> None:
+    def __init__(self, file: io.BytesIO, never: tuple[type, ...]) -> None:
         super().__init__(file)
         self.never = never
         self.large: dict[int, Large] = {}  # by identity
-        self._kept: list[Any] = []  # so that no other object takes an identity
+        self._alive: list[object] = []  # references, so that no id is reused
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, self.never):
             raise TypeError(
-                "A function that goes to where rows are refers to all of them, through a "
-                f"{type(obj).__name__}: it may use blocks alone."
+                "A function that is sent to workers refers to all rows, through a "
+                f"{type(obj).__name__}; it may use only blocks."
             )
         is_tensor = array_api_compat.is_torch_array(obj)
         if not is_tensor and type(obj) is not np.ndarray:
@@ -83,7 +87,7 @@ class _Pickler(cloudpickle.Pickler):
         if array.dtype == object or array.nbytes < LARGE_BYTES:
             return ("tensor", array) if is_tensor else None
         if id(obj) not in self.large:
-            self._kept.append(obj)
+            self._alive.append(obj)
             self.large[id(obj)] = Large(array, _content(array))
         place = list(self.large).index(id(obj))
         return "large tensor" if is_tensor else "large array", place, self.large[id(obj)].content
@@ -108,8 +112,8 @@ class _Unpickler(pickle.Unpickler):
 
 def _content(array: np.ndarray) -> str:
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return f"{_digest(flat).hex()}-{array.dtype.str}-{array.shape}"
+    return f"{_digest(flat.data).hex()}-{array.dtype.str}-{array.shape}"
 
 
-def _digest(data: Any) -> bytes:
+def _digest(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What tasks do to a chunk of rows, in whichever process they run."""
+"""The functions that tasks apply to a chunk of rows, in any process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ import numpy as np
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import BlockMap, BlockSum, Sums
 from gramian.rows import ArrayRows, Rows, Walk
 
 if TYPE_CHECKING:
+    import pandas
+    from distributed import Scheduler
+
     from gramian.rows.dask.calls import Call
 
-KEPT_BYTES = 64 * 1024**2  # of freed memory, that a worker may keep
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-SPILLING = 0.6  # of a worker's memory: beyond, dask writes to disk
+KEPT_BYTES = 64 * 1024**2  # freed memory that a worker may keep
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+SPILLING = 0.6  # fraction of a worker's memory beyond which dask writes to disk
 
 
 class Reading(NamedTuple):
@@ -35,7 +39,7 @@ class Reading(NamedTuple):
 
 
 class Constant:
-    """An aligned array of one number, made where it is needed."""
+    """An aligned array that holds one number everywhere; tasks create it."""
 
     def __init__(self, value: float, length: int) -> None:
         self.value, self.length = value, length
@@ -43,7 +47,7 @@ class Constant:
 
 @contextmanager
 def _alone(reading: Reading, serial: bool = False) -> Iterator[None]:
-    """dask runs tasks side by side: each has one thread of gramian's and one of BLAS."""
+    """Limit a task to one thread of gramian and one of BLAS: dask runs tasks in parallel."""
     keep_freed_memory()
     settings: dict[str, Any] = {"n_threads": 1, "progress": False}
     if reading.budget is not None:
@@ -61,11 +65,11 @@ _one_at_a_time = threading.RLock()
 
 @cache
 def keep_freed_memory() -> None:
-    """Let malloc use freed blocks again, in a process in which dask forbids that.
+    """Let malloc reuse freed memory in workers, which dask disables.
 
-    It has workers give back freed memory at once. What blocks of a few megabytes are computed in
-    would be mapped, and filled with zeros, again and again: half of the time of a pass. Chunks are
-    larger, and are given back as before.
+    dask makes workers return freed memory immediately. Memory for blocks of a few megabytes would
+    be mapped and zeroed again and again, which takes half the time of a pass. Chunks are larger and
+    are still returned immediately.
     """
     if int(os.environ.get("MALLOC_TRIM_THRESHOLD_") or KEPT_BYTES) >= KEPT_BYTES:
         return
@@ -75,8 +79,8 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 4)
 
 
-def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
-    """A chunk as rows, checked."""
+def _read(reading: Reading, first: int, chunk: Array) -> ArrayRows:
+    """Check a chunk and return it as rows."""
     if not reading.checked and not array_ops.all_finite(chunk):
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(chunk)))[0]
         raise ValueError(
@@ -86,15 +90,15 @@ def _read(reading: Reading, first: int, chunk: Any) -> ArrayRows:
     return ArrayRows(_on_device(reading, chunk))
 
 
-def _parts(slots: list[int | None], aligned: tuple[Any, ...]) -> list[Any]:
-    """Aligned arrays of a chunk: made here, or one of the results of an earlier task."""
+def _parts(slots: list[int | None], aligned: tuple[Array, ...]) -> list[Array]:
+    """Return the aligned arrays of a chunk: created here, or results of an earlier task."""
     return [
         np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
         for slot, x in zip(slots, aligned, strict=True)
     ]
 
 
-def _on_device(reading: Reading, x: Any) -> Any:
+def _on_device(reading: Reading, x: Array) -> Array:
     if reading.device is None or not isinstance(x, np.ndarray):
         return x
     with optional.needed("torch", f"device={reading.device!r} on a dask worker"):
@@ -104,8 +108,8 @@ def _on_device(reading: Reading, x: Any) -> Any:
 
 
 def map_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, chunk: Any, *aligned: Any,
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, chunk: Array, *aligned: Array,
 ) -> np.ndarray:  # fmt: skip
     function = call.function(arrays, reading.device)
     with _alone(reading, serial):
@@ -114,30 +118,30 @@ def map_chunk(
 
 
 def sum_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, written: int, chunk: Any, *aligned: Any,
-) -> Any:  # fmt: skip
-    """The sum over the chunk; in a list, with parts that were written into as they are then."""
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
+    first: int, written: int, chunk: Array, *aligned: Array,
+) -> Sums:  # fmt: skip
+    """Return the sum over the chunk; if a state is ``written``, a list of the sum and the state."""
     function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
-    kept = len(parts) - written
-    # What other tasks may see is never written into.
-    state = [_on_device(reading, np.array(a)) for a in parts[kept:]]
+    read = len(parts) - written
+    # Copy the state: other tasks may use the same arrays.
+    state = [_on_device(reading, np.array(a)) for a in parts[read:]]
     with _alone(reading, serial):
-        others = [_on_device(reading, a) for a in parts[:kept]]
+        others = [_on_device(reading, a) for a in parts[:read]]
         total = function(_read(reading, first, chunk), *others, *state)
         total = nested(array_ops.to_numpy, total)
         return [total, *map(array_ops.to_numpy, state)] if written else total
 
 
 def part_chunk(
-    call: Call, arrays: list[Any], reading: Reading, serial: bool, first: int, chunk: Any
+    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, first: int, chunk: Array
 ) -> Any:
     operation = call.function(arrays, reading.device)
     with _alone(reading, serial):
         return operation(_read(reading, first, chunk), first)
 
 
-def take_chunk(reading: Reading, first: int, chunk: Any, numbers: np.ndarray) -> Array:
+def take_chunk(reading: Reading, first: int, chunk: Array, numbers: np.ndarray) -> Array:
     rows = _read(reading._replace(device=None), first, chunk)
     return rows.take(numbers)
 
@@ -146,15 +150,15 @@ def counts(labels: np.ndarray, count: int) -> np.ndarray:
     return np.bincount(labels, minlength=count)
 
 
-def members(reading: Reading, first: int, chunk: Any, labels: np.ndarray, label: int) -> Array:
+def members(reading: Reading, first: int, chunk: Array, labels: np.ndarray, label: int) -> Array:
     return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
 
 
-def map_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Array:
+def map_here(function: BlockMap, walk: Walk, rows: Rows, *aligned: Array) -> Array:
     return rows._map(function, aligned, walk)
 
 
-def sum_here(function: Any, walk: Walk, rows: Rows, *aligned: Array) -> Any:
+def sum_here(function: BlockSum, walk: Walk, rows: Rows, *aligned: Array) -> Sums:
     return rows._sum(function, aligned, None, walk)
 
 
@@ -162,7 +166,7 @@ def same(x: Array, out: Array) -> Array:
     return x
 
 
-def added(totals: list[Any]) -> Any:
+def added(totals: list[Sums]) -> Sums:
     first, *others = totals
     if isinstance(first, list | tuple):
         return type(first)(added(list(each)) for each in zip(*totals, strict=True))
@@ -172,14 +176,14 @@ def added(totals: list[Any]) -> Any:
     return total
 
 
-def nested(function: Callable[[Any], Any], x: Any) -> Any:
+def nested(function: Callable[[Array], Array], x: Sums) -> Sums:
     if isinstance(x, list | tuple):
         return type(x)(nested(function, each) for each in x)
     return function(x)
 
 
-def free_memory(dask_scheduler: Any) -> list[int | None]:
-    """What each worker may still hold before it writes to disk; None where it has no limit."""
+def free_memory(dask_scheduler: Scheduler) -> list[int | None]:
+    """Return the memory left on each worker before it spills to disk; None if unlimited."""
     return [
         int(max(SPILLING * worker.memory_limit - worker.metrics.get("memory", 0), 0))
         if worker.memory_limit
@@ -188,7 +192,7 @@ def free_memory(dask_scheduler: Any) -> list[int | None]:
     ]
 
 
-def numbers_of(part: Any, dtype: np.dtype) -> np.ndarray:
+def numbers_of(part: pandas.DataFrame, dtype: np.dtype) -> np.ndarray:
     return part.to_numpy(dtype=dtype, na_value=np.nan)
 
 

@@ -1,16 +1,17 @@
-"""Graphs of dask: tasks, arrays of their results, and how they are computed."""
+"""Build and compute dask graphs: tasks, and arrays of their results."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gramian.backend import optional
+from gramian.backend.typing import Array, DType
 from gramian.rows.dask import chunks
 
 with optional.needed("dask", "Working on dask collections"):
@@ -20,35 +21,41 @@ with optional.needed("dask", "Working on dask collections"):
     from dask.delayed import Delayed, delayed
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-FAN_IN = 8  # sums that are added by one task
+Key: TypeAlias = str | tuple[str | int, ...]  # of a task
+Piece: TypeAlias = Delayed | chunks.Constant
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+FAN_IN = 8  # sums that one task adds
 
 
 class Task:
-    """A call that is to be made by dask, as it is, or as the chunk of an array."""
+    """A function call for dask, by itself or as a chunk of an array."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
         self.name = function.__name__
         self._function = delayed(function, pure=False, traverse=False)
         self._arguments = arguments
 
-    def made(self, key: Any = None) -> Delayed:
+    def made(self, key: Key | None = None) -> Delayed:
         named = {} if key is None else {"dask_key_name": key}
         return self._function(*self._arguments, **named)
 
 
 class Short(da.Array):
-    """An array that tasks get in short: as what they can take it out of, or make it of, themselves.
+    """A dask array whose chunks tasks rebuild locally instead of receiving.
 
-    Else dask would make a task for each of its chunks, anywhere, and send what that gives. Whatever
-    is computed of it is an array of dask's like any other.
+    Otherwise dask would create a task for each chunk, on any worker, and send the result. Arrays
+    computed from it are ordinary dask arrays.
     """
 
-    pieces: list[Any]
-    slot: int | None = None  # which of the results that each piece is
-    constant: float | None = None  # what all entries are
+    pieces: Sequence[Piece]
+    slot: int | None = None  # index of this array among the results of each task
+    constant: float | None = None  # the value of all entries
 
     @classmethod
-    def of(cls, array: Any, pieces: list[Any], **known: Any) -> Short:
+    def of(cls, array: da.Array, pieces: Sequence[Piece], **known: float) -> Short:
         self = cls(array.dask, array.name, array.chunks, meta=array._meta)
         self.pieces = pieces
         vars(self).update(known)
@@ -56,14 +63,14 @@ class Short(da.Array):
 
 
 def constant(value: float, lengths: Sequence[int]) -> Short:
-    """The same number for each row."""
+    """Return an array with the same number for each row."""
     array = da.full(sum(lengths), value, chunks=(tuple(lengths),), dtype=np.float64)
     pieces = [chunks.Constant(value, length) for length in lengths]
     return Short.of(array, pieces, constant=value)
 
 
-def one_of(results: Any, slot: int, like: Any) -> Short:
-    """One of the arrays that tasks gave beside their sums."""
+def one_of(results: Array, slot: int, like: da.Array) -> Short:
+    """Return one of the arrays that tasks returned together with their sums."""
     array = results.map_blocks(
         itemgetter(slot),
         new_axis=list(range(1, like.ndim)) or None,
@@ -73,19 +80,19 @@ def one_of(results: Any, slot: int, like: Any) -> Short:
     return Short.of(array, chunks_of(results), slot=slot)
 
 
-def chunks_of(array: Any) -> list[Delayed]:
+def chunks_of(array: da.Array) -> list[Delayed]:
     return array.to_delayed(optimize_graph=False).ravel().tolist()
 
 
-def tree(totals: list[Any], places: list[str]) -> Any:
-    """Their sum, by tasks that add a few each: first those of each place, then one of each."""
-    by_place: dict[str, list[Any]] = {}
+def tree(totals: list[Delayed], places: list[str]) -> Delayed:
+    """Add totals by tasks with a few terms each: first within each place, then across places."""
+    by_place: dict[str, list[Delayed]] = {}
     for total, place in zip(totals, places, strict=True):
         by_place.setdefault(place, []).append(total)
-    return _added_up([_added_up(own) for own in by_place.values()])
+    return _added_up([_added_up(group) for group in by_place.values()])
 
 
-def _added_up(totals: list[Any]) -> Any:
+def _added_up(totals: list[Delayed]) -> Delayed:
     while len(totals) > 1:
         groups = [totals[i : i + FAN_IN] for i in range(0, len(totals), FAN_IN)]
         totals = [Task(chunks.added, group).made() for group in groups]
@@ -93,43 +100,43 @@ def _added_up(totals: list[Any]) -> Any:
 
 
 def joined(
-    tasks: list[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: Any,
+    tasks: list[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: DType,
     places: Sequence[str] = (),
-) -> Any:  # fmt: skip
-    """Tasks as the chunks of one array, in one layer of its graph.
+) -> da.Array:  # fmt: skip
+    """Make tasks the chunks of one array, in one layer of its graph.
 
-    They run at the ``places``, where all are known, while these exist: a worker that has a copy of
-    a chunk would else take turns with another, and what tasks write into travel with them.
+    If all ``places`` are known, tasks run on these workers as long as they exist. Otherwise workers
+    with copies of a chunk would alternate, and the state that tasks write would move between them.
     """
     name, zeros = f"{tasks[0].name}-{uuid.uuid4().hex}", (0,) * len(ending)
-    own: dict[Any, Any] = {}
-    layers: dict[Any, Any] = {}
-    needs: dict[Any, set] = {name: set()}
+    calls: dict[Key, object] = {}
+    layers: dict[str, Mapping] = {}
+    needs: dict[str, set] = {name: set()}
     for i, task in enumerate(tasks):
         graph, key = task.made((name, i, *zeros)).dask, (name, i, *zeros)
         for layer, content in graph.layers.items():
             if layer == key:
-                own |= dict(content)
+                calls |= dict(content)
                 needs[name] |= graph.dependencies[layer]
             else:
                 layers[layer], needs[layer] = content, graph.dependencies[layer]
     chunks = (tuple(lengths), *((size,) for size in ending))
     meta = np.empty((0,) * (1 + len(ending)), dtype)
-    layer = MaterializedLayer(own)
+    layer = MaterializedLayer(calls)
     if places and all(places):
         at = {"workers": lambda key: [places[key[1]]], "allow_other_workers": True}
-        layer = MaterializedLayer(own, annotations=at)
+        layer = MaterializedLayer(calls, annotations=at)
     return da.Array(HighLevelGraph({name: layer, **layers}, needs), name, chunks, meta=meta)
 
 
-def current_client() -> Any:
-    """The client whose cluster dask uses now; None where it computes in this process."""
+def current_client() -> Client | None:
+    """Return the client that dask uses now; None if dask computes in this process."""
     owner = getattr(get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "scatter") else None
 
 
-# Graphs are as they should be already: to optimise parts of them in different computations would
-# give the same tasks different contents.
+# Graphs are computed without optimisation: optimising parts of them in different computations would
+# change tasks that share a name.
 
 
 def computed(lazy: Any) -> Any:
@@ -144,7 +151,7 @@ def persisted(*lazy: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Errors of a cluster that is gone say so."""
+    """Raise a clear error if the cluster is gone."""
     client = current_client()
     if client is None:
         yield
@@ -160,9 +167,9 @@ def clear_errors() -> Iterator[None]:
         yield
     except (*gone, TimeoutError, OSError) as error:
         if client.status == "running" and not isinstance(error, gone):
-            raise  # an error of a task, such as a file that cannot be read
+            raise  # an error in a task, such as an unreadable file
         address = getattr(client.scheduler, "address", "")
         raise ConnectionError(
-            f"The dask scheduler {address} is gone, or gave up the tasks of this computation. "
+            f"The dask scheduler {address} is gone, or cancelled the tasks of this computation. "
             "Connect to a running one with distributed.Client(address), and fit again."
         ) from error

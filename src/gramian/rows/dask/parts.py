@@ -1,29 +1,32 @@
 """ClusterParts: features in parts of rows on a cluster, where each process has rows of every part.
 
-There is no order of the parts: arrays stay in that of the data, and each process arranges its own
-rows while it walks them. Features that are kept are as wide as the widest part.
+Arrays stay in the order of the data; each process arranges its rows by parts while it walks them.
+Stored features are as wide as the widest part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import BlockSum, DType, Sums
 from gramian.rows import ArrayRows, Rows, Walk, for_half
 from gramian.rows.dask.places import Cluster
 from gramian.rows.parts import Map, Parts, in_parts, slices
 
+Local: TypeAlias = Callable[[Rows, Array], Parts]  # the parts of some rows, in their process
+
 
 class ClusterParts(Parts):
-    """Features of rows on a cluster, each of which has those that the map of its label makes."""
+    """Features of rows on a cluster in parts; the label of a row selects its map."""
 
     def __init__(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], *, dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], *, dtype: DType, serial: bool
     ) -> None:
         assert isinstance(rows.place, Cluster)
         self._cluster = rows.place
@@ -31,9 +34,9 @@ class ClusterParts(Parts):
         self._labels = self._cluster.align(labels)
         self._maps = list(maps)
         self._serial = serial
-        self._members, self._kept, self.order = [], None, None
+        self._members, self._stored, self.order = [], None, None
         self.dtype = dtype
-        self.columns = slices(own.width for own in maps)
+        self.columns = slices(map_.width for map_ in maps)
 
     @property
     def place(self) -> Cluster:
@@ -50,7 +53,7 @@ class ClusterParts(Parts):
     @property
     def evaluations(self) -> int:
         pairs = zip(self.sizes, self._maps, strict=True)
-        return sum(size * own.row_evaluations for size, own in pairs)
+        return sum(size * map_.row_evaluations for size, map_ in pairs)
 
     def example(self) -> Array:
         return self._cluster.example(self.dtype)
@@ -73,11 +76,11 @@ class ClusterParts(Parts):
 
     def sum(
         self,
-        prepare: Callable[[slice], Callable[..., Any]],
+        prepare: Callable[[slice], BlockSum],
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         functions = [prepare(columns) for columns in self.columns]
         operation = partial(_sum_parts, self._local, functions, walk, len(state or ()))
         together = (self._labels, *aligned)
@@ -95,33 +98,33 @@ class ClusterParts(Parts):
         place, widest = self._cluster, self.widest
         walk = Walk(widest, place.xp.float16 if half else self.dtype, serial=self._serial)
         operation = partial(_keep_parts, self._local, widest, half)
-        kept = place.keep(place.map_chunks(operation, (self._labels,), walk))
-        maps = [Map(partial(_first_columns, own.width), own.width) for own in self._maps]
-        return ClusterParts(kept, self._labels, maps, dtype=kept.dtype, serial=False)
+        stored = place.keep(place.map_chunks(operation, (self._labels,), walk))
+        maps = [Map(partial(_first_columns, map_.width), map_.width) for map_ in self._maps]
+        return ClusterParts(stored, self._labels, maps, dtype=stored.dtype, serial=False)
 
     def _serially(self, walk: Walk) -> Walk:
         return Walk(walk.width, walk.dtype, serial=self._serial)
 
     @property
     def _local(self) -> Callable[[Rows, Array], Parts]:
-        """A function that makes parts of some of the rows, in the process that has them."""
+        """Return a function that builds the parts of some rows in the process that has them."""
         return partial(_parts_here, self._make, self._maps, self.dtype, self._serial)
 
 
 def _parts_here(
-    make: Callable[[Rows], Rows], maps: list[Map], dtype: Any, serial: bool, rows: Rows,
+    make: Callable[[Rows], Rows], maps: list[Map], dtype: DType, serial: bool, rows: Rows,
     labels: Array,
 ) -> Parts:  # fmt: skip
     return in_parts(make(rows), np.asarray(array_ops.to_numpy(labels)), maps, dtype, serial)
 
 
-def _by_columns(parts: Parts, functions: list[Any]) -> Callable[[slice], Any]:
+def _by_columns(parts: Parts, functions: list[BlockSum]) -> Callable[[slice], BlockSum]:
     starts = [columns.start for columns in parts.columns]
     return lambda columns: functions[starts.index(columns.start)]
 
 
 def _map_parts(
-    local: Any, functions: list[Any], walk: Walk, rows: Rows, labels: Array, *aligned: Array
+    local: Local, functions: list[BlockSum], walk: Walk, rows: Rows, labels: Array, *aligned: Array
 ) -> Array:
     here = local(rows, labels)
     arranged = tuple(here.arrange(a) for a in aligned)
@@ -129,9 +132,9 @@ def _map_parts(
 
 
 def _sum_parts(
-    local: Any, functions: list[Any], walk: Walk, written: int, rows: Rows, labels: Array,
+    local: Local, functions: list[BlockSum], walk: Walk, written: int, rows: Rows, labels: Array,
     *aligned: Array,
-) -> list[Any]:  # fmt: skip
+) -> list[Sums]:  # fmt: skip
     here = local(rows, labels)
     arranged = tuple(here.arrange(a) for a in aligned)
     totals = here.sum(_by_columns(here, functions), arranged, None, walk)
@@ -140,8 +143,8 @@ def _sum_parts(
     return totals
 
 
-def _keep_parts(local: Any, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
-    """Features in the first columns, whichever part they belong to."""
+def _keep_parts(local: Local, widest: int, half: bool, rows: Rows, labels: Array) -> Array:
+    """Return features of all parts, each in the first columns."""
     here = local(rows, labels)
 
     def prepare(columns: slice) -> Callable[..., Array]:

@@ -1,4 +1,4 @@
-"""Cluster: rows in the processes of a dask cluster, or in dask's threads, a task for each chunk."""
+"""Cluster: rows on a dask cluster, or in dask's threads, with one task per chunk."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import ArrayLike, BlockSum, DType, Indices, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
 from gramian.rows.dask import chunks
-from gramian.rows.dask.collections import with_known_chunks
+from gramian.rows.dask.collections import check_length, with_known_chunks
 from gramian.rows.dask.graphs import (
     Short,
     Task,
@@ -37,30 +38,30 @@ if TYPE_CHECKING:
     from gramian.rows.dask.rows import DaskRows
     from gramian.rows.parts import Map, Parts
 
-CHUNK_BYTES = 128 * 1024**2  # of a result of map: chunks of narrow rows may be too long for it
-ROWS_HERE = 10_000  # at most, of those that a fit brings into this process
+CHUNK_BYTES = 128 * 1024**2  # largest chunk of a result of map; chunks of narrow rows are split
+ROWS_HERE = 10_000  # at most, that a fit gathers in this process
 
 
 class Cluster(Place):
-    """Rows in the chunks of a dask array, each of which one process holds.
+    """Rows in the chunks of a dask array; each chunk is in one process.
 
-    Arrays with an entry for each row are dask arrays in chunks of the same lengths.
+    Arrays with one entry per row are dask arrays with chunks of the same lengths.
 
     Parameters
     ----------
     data : dask array of shape (n, d)
     device : str or None
-        Where workers compute.
+        Device that workers use.
     checked : bool
         Whether all numbers are known to be finite.
     sender : Sender
-        What sends functions to the workers, and knows what they have.
+        Sends functions to the workers, and remembers what they have.
     name : str
-        What messages call the data.
+        The name of the data in error messages.
     """
 
     def __init__(
-        self, data: Any, device: str | None, checked: bool, sender: Sender, name: str
+        self, data: da.Array, device: str | None, checked: bool, sender: Sender, name: str
     ) -> None:
         self.data = data
         self.device = device
@@ -71,22 +72,24 @@ class Cluster(Place):
         super().__init__(int(data.shape[0]), self._reference())
 
     def _reference(self) -> Array:
-        """An array of this process, of the library that workers compute with."""
+        """Return an empty array in this process, with the library that workers use."""
         example = np.empty(0, array_ops.float_dtype(np.empty(0, self.data.dtype)))
         if self.device is None:
             return example
         with optional.needed("torch", f"device={self.device!r}"):
             import torch
 
-        return array_ops.like(example, torch.empty(0))  # here, whatever the workers have
+        return array_ops.like(
+            example, torch.empty(0)
+        )  # on the CPU, whatever device the workers use
 
-    def example(self, dtype: Any = None) -> Array:
-        """Return an array without entries, of the library of results in this process."""
+    def example(self, dtype: DType = None) -> Array:
+        """Return an empty array with the library of results in this process."""
         if dtype is None:
             return self.reference
         return array_ops.empty((0,), self.reference, dtype)
 
-    def derived(self, data: Any, *, checked: bool = True) -> DaskRows:
+    def derived(self, data: da.Array, *, checked: bool = True) -> DaskRows:
         """Return other rows on the same workers."""
         from gramian.rows.dask.rows import DaskRows
 
@@ -112,7 +115,7 @@ class Cluster(Place):
     def map_chunks(
         self, operation: Callable[..., Array], aligned: Sequence[Array], walk: Walk
     ) -> Array:
-        """Return one result per row, of ``operation(rows, *aligned)`` for each chunk's rows."""
+        """Return one result per row, from ``operation(rows, *aligned)`` on each chunk."""
         host = array_ops.host_dtype(walk.dtype)
         assert host is not None
         place = self._finer((1 if walk.width is None else walk.width) * host.itemsize)
@@ -127,14 +130,14 @@ class Cluster(Place):
 
     def sum_chunks(
         self,
-        operation: Callable[..., Any],
+        operation: BlockSum,
         aligned: Sequence[Array],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
-        """Return the sum of ``operation(rows, *aligned, *state)`` over the rows of all chunks.
+    ) -> Sums:
+        """Return the sum of ``operation(rows, *aligned, *state)`` over all chunks.
 
-        The operation may give lists and tuples of arrays, which are added one by one.
+        The operation may return lists and tuples of arrays, which are added one by one.
         """
         place = self
         if walk.start:
@@ -145,11 +148,11 @@ class Cluster(Place):
 
     def _sum_all(
         self,
-        operation: Callable[..., Any],
+        operation: BlockSum,
         aligned: Sequence[Array],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         state = None if state is None else [self.align(array) for array in state]
         (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))
@@ -162,27 +165,27 @@ class Cluster(Place):
         results = joined(tasks, self.lengths, (), object, workers)
         if state is None:
             return chunks.nested(self.local, computed(tree(chunks_of(results), workers)))
-        # Sums may travel, what was written not: it is taken out when it is needed.
+        # Sums are sent, but the state stays with its task until it is needed.
         totals = [Task(getitem, result, 0).made() for result in chunks_of(results)]
         total, held = persisted(tree(totals, workers), results)
         result = chunks.nested(self.local, computed(total))
         return result, [one_of(held, 1 + i, array) for i, array in enumerate(state)]
 
-    def local(self, x: Any) -> Any:
+    def local(self, x: Array) -> Array:
         """Return a result as an array of this process."""
         return x if self.device is None else array_ops.like(x, self.reference)
 
-    # Arrays with an entry for each row.
+    # Arrays with one entry per row.
 
-    def align(self, values: Any, dtype: Any = None) -> Array:
+    def align(self, values: ArrayLike, dtype: DType = None) -> Array:
         if hasattr(type(values), "to_dask_array"):  # a series or frame
             values = values.to_dask_array()
         if not array_ops.is_lazy(values):
             values = np.asarray(array_ops.to_numpy(values))
-            _check_length(values, self.n)
+            check_length(values, self.n)
             values = da.from_array(values, chunks=(self.lengths, *((s,) for s in values.shape[1:])))
         values = with_known_chunks(values)
-        _check_length(values, self.n)
+        check_length(values, self.n)
         if values.chunks[0] != self.lengths or any(len(c) > 1 for c in values.chunks[1:]):
             values = values.rechunk((self.lengths, *((s,) for s in values.shape[1:])))
         host = None if dtype is None else array_ops.host_dtype(dtype)
@@ -191,18 +194,18 @@ class Cluster(Place):
     def constant(self, value: float) -> Array:
         return constant(value, self.lengths)
 
-    def column(self, values: Any, dtype: Any = None) -> Array:
+    def column(self, values: ArrayLike, dtype: DType = None) -> Array:
         one = np.ndim(values) == 0
         return super().column(values, dtype) if one else self.align(values, dtype)
 
-    def targets(self, y: Any, owner: Any) -> Array:
-        y = array_ops.settled(self.align(y))  # where it is used in each pass
+    def targets(self, y: ArrayLike, owner: object) -> Array:
+        y = array_ops.settled(self.align(y))  # it is used in every pass
         if y.dtype.kind not in "biuf" or not array_ops.all_finite(y):
-            raise ValueError(f"y must hold finite numbers; it has dtype {y.dtype}, or NaN.")
+            raise ValueError(f"y must contain finite numbers; it has dtype {y.dtype}, or NaN.")
         return y
 
-    def empty_columns(self, most: int, dtype: Any) -> Array:
-        return super().empty_columns(0, dtype)  # it grows: lazy arrays are not written into
+    def empty_columns(self, most: int, dtype: DType) -> Array:
+        return super().empty_columns(0, dtype)  # it grows, because lazy arrays cannot be written to
 
     def with_columns(self, array: Array, used: int, new: Array) -> Array:
         both = [array, new] if used else [new]
@@ -214,25 +217,25 @@ class Cluster(Place):
         return free_bytes()
 
     def check_room(self, size: int, what: str, advice: str) -> None:
-        """A lazy result needs no room in this process."""
+        """Do nothing: a lazy result needs no memory in this process."""
 
     def share(self, room: int | None, partly: bool) -> tuple[int, bool]:
-        return self.room() // 2, False  # that of the workers, for all rows or none
+        return self.room() // 2, False  # memory of the workers, for all rows or none
 
     def planned(self, rows: Rows) -> Rows:
         from gramian.rows.files.rows import planned_rows
 
-        # What grows with the number of rows is where they are.
+        # Arrays that grow with the number of rows are on the workers.
         n, dtype = min(rows.shape[0], ROWS_HERE), array_ops.host_dtype(rows.dtype)
         return planned_rows(n, rows.shape[1], dtype, False)
 
-    # Rows elsewhere, and from elsewhere.
+    # Moving rows.
 
     def here(self, rows: Rows) -> Rows:
         width = self.data.shape[1]
         config.check_fits(
             self.n * width * array_ops.itemsize(self.reference.dtype),
-            f"all {counted(self.n, 'row')} in this process, as an exact kernel matrix needs them",
+            f"all {counted(self.n, 'row')} in this process, which an exact kernel matrix needs",
             "Use an approximation, such as kernel=Nystroem(kernel, 1000)",
         )
         gathered = rows._maker()(ArrayRows(self.take(range(self.n))))
@@ -241,16 +244,16 @@ class Cluster(Place):
 
     def check_whole(self, what: str) -> None:
         raise ValueError(
-            f"{what} needs whole columns of the kernel matrix in one process, and these rows are "
-            "held by others: use landmarks='rpcholesky', or gather the rows where they are few "
+            f"{what} needs whole columns of the kernel matrix in one process, but these rows are "
+            "on a cluster. Use landmarks='rpcholesky', or gather the rows if there are few "
             "(X.compute())."
         )
 
     def to_device(self, rows: Rows, device: str, *, must: str = "") -> Rows:
         if must:
             raise ValueError(
-                f"This {must} was fitted on {device}, from rows of one process: dask's do not go "
-                "there. Give it NumPy arrays, chunk by chunk, or tensors."
+                f"This {must} was fitted on {device}, where dask rows cannot be moved. Pass NumPy "
+                "arrays, chunk by chunk, or tensors."
             )
         return rows
 
@@ -258,7 +261,7 @@ class Cluster(Place):
         (held,) = persisted(values)
         return self.derived(held)
 
-    def keep_half(self, values: Array, dtype: Any) -> Rows:
+    def keep_half(self, values: Array, dtype: DType) -> Rows:
         return self.keep(values)
 
     def samples(self, parts: Parts, count: int) -> Parts:
@@ -267,12 +270,18 @@ class Cluster(Place):
     def arrays(self, parts: Sequence[Rows]) -> list[Array] | None:
         return None
 
-    def later(self, compute: Callable[..., Array], *arguments: Any) -> Rows | None:
+    def later(self, compute: Callable[..., Array], *arguments: object) -> Rows | None:
         from gramian.rows.dask.rows import DaskRows
 
         return DaskRows(compute(*arguments))
 
-    def take(self, indices: Any) -> Array:
+    def now(self, compute: Callable[..., Array], *aligned: Array) -> Array | None:
+        return None
+
+    def early(self, gather: Callable[[], T]) -> T | None:
+        return gather()
+
+    def take(self, indices: Indices) -> Array:
         """Return the rows with these numbers, as one array in this process."""
         numbers = np.asarray(indices, dtype=np.intp)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n:
@@ -282,8 +291,8 @@ class Cluster(Place):
             )
         different, where = np.unique(numbers, return_inverse=True)
         tasks = [
-            Task(chunks.take_chunk, self.reading, first, chunk, own).made()
-            for chunk, first, own in self.within(different)
+            Task(chunks.take_chunk, self.reading, first, chunk, inside).made()
+            for chunk, first, inside in self.within(different)
         ]
         if not tasks:
             shape = (0, int(self.data.shape[1]))
@@ -292,7 +301,7 @@ class Cluster(Place):
         return self.local(taken if _is_counting(where, len(different)) else taken[where])
 
     def within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, int, np.ndarray]]:
-        """The chunks that hold some of these ascending numbers, and which of their rows."""
+        """Yield each chunk with some of these ascending row numbers, its first row, and which."""
         for (chunk, first), length in zip(self.pieces, self.lengths, strict=True):
             start, stop = np.searchsorted(numbers, (first, first + length))
             if start < stop:
@@ -302,16 +311,16 @@ class Cluster(Place):
 
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
         parts = chunks_of(self.align(labels))
-        counts = computed([Task(chunks.counts, own, count).made() for own in parts])
+        counts = computed([Task(chunks.counts, part, count).made() for part in parts])
         members: list[Rows] = []
         for label in range(count):
             pieces, lengths = [], []
-            for (chunk, first), own, found in zip(self.pieces, parts, counts, strict=True):
+            for (chunk, first), part, found in zip(self.pieces, parts, counts, strict=True):
                 if found[label]:
-                    pieces.append(Task(chunks.members, self.reading, first, chunk, own, label))
+                    pieces.append(Task(chunks.members, self.reading, first, chunk, part, label))
                     lengths.append(int(found[label]))
             members.append(self.of_pieces(pieces, lengths) if pieces else ArrayRows(self.take([])))
-        return [rows._maker()(part) for part in members]
+        return [rows._maker()(group) for group in members]
 
     def of_pieces(self, pieces: list[Task], lengths: list[int]) -> DaskRows:
         """Return rows whose chunks are these tasks."""
@@ -319,11 +328,11 @@ class Cluster(Place):
         return self.derived(joined(pieces, lengths, (int(self.data.shape[1]),), dtype))
 
     def by_parts(
-        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], Any]], *, serial: bool = False
-    ) -> list[Any] | None:
+        self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], T]], *, serial: bool = False
+    ) -> list[T] | None:
         operation, make = prepare(), rows._maker()
 
-        def of_part(part: Rows, first: int) -> Any:
+        def of_part(part: Rows, first: int) -> T:
             return operation(make(part), first)
 
         (call, arrays), reading = self._sender.send(of_part), self.reading
@@ -335,7 +344,7 @@ class Cluster(Place):
         )
 
     def in_parts(
-        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: Any, serial: bool
+        self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: DType, serial: bool
     ) -> Parts:
         from gramian.rows.dask.parts import ClusterParts
 
@@ -346,10 +355,10 @@ class Cluster(Place):
     def hand_back_kept(self, values: Array) -> Array:
         return array_ops.settled(self.align(values))
 
-    # Inside.
+    # Private.
 
     def _parts(self, aligned: Sequence[Any]) -> tuple[list[int | None], Iterator[tuple[Any, ...]]]:
-        """For each chunk its parts of the aligned arrays; which of a task's results these are."""
+        """Return the slot of each aligned array among a task's results, and its parts by chunk."""
         columns: list[Any] = []
         slots: list[int | None] = []
         for array in aligned:
@@ -366,7 +375,7 @@ class Cluster(Place):
         return slots, zip(*columns, strict=True) if columns else iter(none)
 
     def _finer(self, row_bytes: int) -> Cluster:
-        """These rows in chunks whose results, of so many bytes a row, are not too large."""
+        """Return these rows in smaller chunks if results of ``row_bytes`` per row need them."""
         most = max(CHUNK_BYTES // max(row_bytes, 1), 1)
         if max(self.lengths, default=0) <= most:
             return self
@@ -375,7 +384,7 @@ class Cluster(Place):
         return self.derived(data, checked=self.checked).place
 
     def _workers(self) -> list[str]:
-        """The worker that holds each chunk, as far as one does: what it adds up need not travel."""
+        """Return the worker that has each chunk, "" if unknown; it adds its own sums first."""
         if self._known_workers is not None:
             return self._known_workers
         workers = holders(self.data, [chunk.key for chunk, _ in self.pieces])
@@ -386,11 +395,3 @@ class Cluster(Place):
 
 def _is_counting(where: np.ndarray, n: int) -> bool:
     return len(where) == n and bool(np.all(where == np.arange(n)))
-
-
-def _check_length(values: Any, n: int) -> None:
-    if values.ndim == 0 or values.shape[0] != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: the rows are {n}, other "
-            f"values have shape {tuple(values.shape)}."
-        )

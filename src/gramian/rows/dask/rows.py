@@ -1,8 +1,8 @@
-"""DaskRows: rows that dask holds, in this process or on a cluster.
+"""DaskRows: rows of a dask array or dataframe, in this process or on a cluster.
 
-A chunk of a dask collection is walked by one task as rows of an array are walked here: in blocks
-that fit the cache. What comes back is a sum, added up in a tree, or a lazy array with one entry for
-each row. Functions go to the workers once for each pass, large arrays in them once for all passes.
+One task walks each chunk in blocks that fit the cache, like rows of an array in this process. The
+result is a sum, added in a tree, or a lazy array with one entry per row. Functions are sent to the
+workers once per pass; large arrays in them are sent once for all passes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import sklearn
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.typing import ArrayLike, BlockSum, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, Walk
 from gramian.rows.dask import chunks
@@ -36,27 +36,27 @@ with optional.needed("dask", "Working on dask collections"):
 
 __all__ = ["DaskRows"]
 
-GATHERED_BYTES = 64 * 1024**2  # chosen rows up to here are worked on in this process
-PATIENCE = "10s"  # until a scheduler must have answered
+GATHERED_BYTES = 64 * 1024**2  # up to this size, chosen rows are gathered in this process
+PATIENCE = "10s"  # how long to wait for a scheduler
 
 
 class DaskRows(Rows):
-    """Rows of a dask array or dataframe, walked where they are, a task for each chunk.
+    """Rows of a dask array or dataframe, walked on their workers by one task per chunk.
 
-    Every learner and approximation takes dask collections as they are; this class is for its
-    option. With a :class:`distributed.Client` in use the tasks run on its cluster, else in dask's
-    threads. Each uses one thread.
+    Every learner and approximation accepts dask collections directly; use this class only to set
+    ``device``. If there is a :class:`distributed.Client`, tasks run on its cluster, otherwise in
+    dask's threads. Each task uses one thread.
 
     Parameters
     ----------
-    data : dask array of shape (n, d), or dask dataframe with columns of numbers
-        Sizes of chunks that are unknown are found by one computation. Rows that are used several
-        times are computed as often: persist them where they fit the workers' memory. NaN, infinity
-        and missing values are errors when a chunk is computed.
+    data : dask array of shape (n, d), or dask dataframe with numeric columns
+        Unknown chunk sizes take one computation. Every pass computes the rows again, so persist
+        them if they fit the workers' memory. NaN, infinity and missing values raise an error when a
+        chunk is computed.
     device : str, optional
-        Where workers compute, such as "cuda": each moves its blocks there, as torch tensors.
+        Device that workers use, such as "cuda": each moves its blocks there, as torch tensors.
     name : str, default="X"
-        What messages call the data.
+        The name of the data in error messages.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class DaskRows(Rows):
 
     place: Cluster
 
-    def __init__(self, data: Any, *, device: str | None = None, name: str = "X") -> None:
+    def __init__(self, data: ArrayLike, *, device: str | None = None, name: str = "X") -> None:
         array = as_matrix(data, name)
         checked = array.dtype.kind != "f" or sklearn.get_config()["assume_finite"]
         self._set(Cluster(array, device, checked, Sender(), name))
@@ -94,7 +94,7 @@ class DaskRows(Rows):
         return f"DaskRows(shape={self.shape}, dtype={self.data.dtype}, {pieces})"
 
     @property
-    def data(self) -> Any:
+    def data(self) -> da.Array:
         """The dask array of shape (n, d)."""
         return self.place.data
 
@@ -107,20 +107,20 @@ class DaskRows(Rows):
 
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
         if walk.into is not None:
-            raise ValueError("Results of dask rows are lazy: they cannot be written into an array.")
+            raise ValueError("Results of dask rows are lazy and cannot be written to an array.")
         return self.place.map_chunks(partial(chunks.map_here, function, walk), aligned, walk)
 
     def _sum(
         self,
-        function: Callable[..., Any],
+        function: BlockSum,
         aligned: tuple[Array, ...],
         state: Sequence[Array] | None,
         walk: Walk,
-    ) -> Any:
+    ) -> Sums:
         operation = partial(chunks.sum_here, function, replace(walk, start=0, stored=False))
         return self.place.sum_chunks(operation, aligned, state, walk)
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         return self.place.take(indices)
 
     def choose(self, numbers: np.ndarray) -> Rows:
@@ -132,9 +132,9 @@ class DaskRows(Rows):
             config.check_fits(size, what, "Choose them in order")
             return ArrayRows(self.take(numbers))
         pieces, lengths = [], []
-        for chunk, first, own in self.place.within(numbers):
-            pieces.append(Task(chunks.take_chunk, self.place.reading, first, chunk, own))
-            lengths.append(len(own))
+        for chunk, first, inside in self.place.within(numbers):
+            pieces.append(Task(chunks.take_chunk, self.place.reading, first, chunk, inside))
+            lengths.append(len(inside))
         return self.place.of_pieces(pieces, lengths)
 
     def persist(self) -> Rows:
@@ -155,10 +155,9 @@ class DaskRows(Rows):
 
 
 def spread_rows(rows: Rows, *, device: str | None = None) -> DaskRows:
-    """Rows of this process, or of files that workers find at the same paths, as dask's.
+    """Distribute rows of this process, or of files that workers can open at the same paths.
 
-    Files are read by the workers whenever their rows are walked: a Parquet or NPY file in pieces, a
-    CSV file as a whole.
+    The workers read files in every pass: Parquet and NPY files in pieces, a CSV file as a whole.
     """
     if isinstance(rows, ArrayRows):
         return DaskRows(da.from_array(rows.data, chunks=("auto", -1)), device=device)
@@ -175,7 +174,7 @@ def spread_rows(rows: Rows, *, device: str | None = None) -> DaskRows:
 
 @contextmanager
 def connected(address: str) -> Iterator[None]:
-    """The cluster at this address, for as long as it is used."""
+    """Use the dask cluster at this address inside a ``with`` block."""
     with optional.needed("distributed", "Computing on a dask cluster"):
         from distributed import Client
 

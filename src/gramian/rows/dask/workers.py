@@ -1,14 +1,14 @@
-"""What workers have: memory, chunks of rows, and functions and arrays that were sent to them."""
+"""The state of workers: free memory, chunks of rows, and functions and arrays sent to them."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gramian.backend import config, optional
 from gramian.rows.dask import chunks
-from gramian.rows.dask.graphs import Task, clear_errors, current_client
+from gramian.rows.dask.graphs import Key, Task, clear_errors, current_client
 
 with optional.needed("dask", "Working on dask collections"):
     from dask.base import DaskMethodsMixin
@@ -16,15 +16,21 @@ with optional.needed("dask", "Working on dask collections"):
 
     from gramian.rows.dask.calls import Call, Large, packed
 
+if TYPE_CHECKING:
+    import dask.array as da
+    from distributed import Client, Future
+
 
 class Sender:
     """Sends functions to the workers; large arrays in them go to each worker once."""
 
     def __init__(self) -> None:
-        self._sent: dict[Any, Any] = {}  # what the workers have already, by client and content
+        self._sent: dict[
+            tuple[str, str], Future
+        ] = {}  # arrays on the workers, by client and content
 
-    def send(self, function: Callable[..., Any]) -> tuple[Delayed, list[Any]]:
-        """Return the function where tasks find it, and the large arrays in it."""
+    def send(self, function: Callable[..., object]) -> tuple[Delayed, list[Future]]:
+        """Return the function as an argument of tasks, and its large arrays."""
         client = current_client()
         if client is None:
             return delayed(Call(function), name=f"call-{uuid.uuid4().hex}", traverse=False), []
@@ -35,7 +41,7 @@ class Sender:
         futures = [self._broadcast(client, large) for large in apart]
         return Task(Call, None, data).made(), futures
 
-    def _broadcast(self, client: Any, large: Large) -> Any:
+    def _broadcast(self, client: Client, large: Large) -> Future:
         key = client.id, large.content
         if key not in self._sent:
             with clear_errors():
@@ -44,25 +50,25 @@ class Sender:
 
 
 def free_bytes() -> int:
-    """Return what all workers together may still hold."""
+    """Return the free memory of all workers together."""
     client = current_client()
     if client is None:
         return config.memory_budget()
-    own = config.asked_budget()  # that of each process
+    budget = config.asked_budget()  # of each process
     with clear_errors():
         free = client.run_on_scheduler(chunks.free_memory)
     most = [config.memory_budget() if size is None else size for size in free]
-    return sum(most if own is None else (min(own, size) for size in most))
+    return sum(most if budget is None else (min(budget, size) for size in most))
 
 
-def holders(data: Any, keys: list[Any]) -> list[str]:
-    """Return the worker that holds each chunk of an array, "" where none does."""
+def holders(data: da.Array, keys: list[Key]) -> list[str]:
+    """Return the worker that has each chunk of an array, "" if there is none."""
     client = current_client()
     if client is None:
         return [""] * len(keys)
     with clear_errors():
-        held = {future.key: future for future in client.futures_of(data)}
-        if not all(key in held for key in keys):  # computed whenever it is walked
+        futures = {future.key: future for future in client.futures_of(data)}
+        if not all(key in futures for key in keys):  # computed in every walk
             return [""] * len(keys)
-        found = client.who_has(list(held.values()))
+        found = client.who_has(list(futures.values()))
     return [min(found.get(key) or [""]) for key in keys]

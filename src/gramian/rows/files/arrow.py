@@ -1,4 +1,4 @@
-"""Parquet, Arrow and CSV files of rows: the only file that imports pyarrow, when it is needed."""
+"""Parquet, Arrow and CSV files of rows. Only this module imports pyarrow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -18,16 +18,19 @@ import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
+from gramian.backend.typing import DType
 from gramian.rows.files.formats import Numbers, RowFile, within
 
-TEXT_BYTES = 1024**2  # what is parsed at a time
-TEXTS_AHEAD = 40  # so many times that much pyarrow holds, since it reads ahead
+Kinds: TypeAlias = dict[str, pyarrow.DataType]
+
+TEXT_BYTES = 1024**2  # parsed at a time
+TEXTS_AHEAD = 40  # pyarrow reads ahead, and may hold this many times TEXT_BYTES
 
 
 class ArrowFile(RowFile):
-    """What pyarrow reads, in record batches."""
+    """Base class of files that pyarrow reads in record batches."""
 
-    def _set_columns(self, schema: Any) -> None:
+    def _set_columns(self, schema: pyarrow.Schema) -> None:
         self.names = list(schema.names)
         kinds = ((field.name, _number_type(field.type)) for field in schema)
         self.numeric = {name: kind for name, kind in kinds if kind is not None}
@@ -35,27 +38,29 @@ class ArrowFile(RowFile):
         self.left_out = [name for name in index if name in self.names]
 
     @abstractmethod
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        """Record batches that hold rows with these numbers, with the number of their first row."""
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+        """Yield the record batches with these rows, and the number of their first row."""
 
     @abstractmethod
-    def _values(self, name: str) -> Any:
-        """A column as a chunked array."""
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
+        """Return a column as a chunked array."""
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         for first, batch in self._batches(numbers, names, most):
-            own = within(numbers, first, first + batch.num_rows)
-            if isinstance(own, np.ndarray):
-                batch = batch.take(pyarrow.array(own))
-            elif len(own):
-                batch = batch.slice(own.start, len(own))
-            if len(own):
+            inside = within(numbers, first, first + batch.num_rows)
+            if isinstance(inside, np.ndarray):
+                batch = batch.take(pyarrow.array(inside))
+            elif len(inside):
+                batch = batch.slice(inside.start, len(inside))
+            if len(inside):
                 yield self._matrix(batch, names, dtype)
 
-    def _matrix(self, batch: Any, names: list[str], dtype: Any) -> np.ndarray:
-        """Columns of a record batch side by side; NaN where there is no value."""
+    def _matrix(self, batch: pyarrow.RecordBatch, names: list[str], dtype: DType) -> np.ndarray:
+        """Return columns of a record batch as a matrix; missing values become NaN."""
         out = np.empty((batch.num_rows, len(names)), dtype=dtype)
         for i, name in enumerate(names):
             values = batch.column(name)
@@ -85,7 +90,7 @@ class ArrowFile(RowFile):
 
 
 class ParquetFile(ArrowFile):
-    """Read page by page; row groups without rows that are asked for are passed over."""
+    """A Parquet file, read page by page; row groups without requested rows are skipped."""
 
     def _look(self) -> None:
         with pyarrow.parquet.ParquetFile(self.path) as file:
@@ -94,15 +99,17 @@ class ParquetFile(ArrowFile):
         self._edges = [int(edge) for edge in np.cumsum([0, *groups])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
-        # With a buffer, a column is read as it is needed; without, a row group's share of it.
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+        # With a buffer, columns are read as needed; without one, a whole row group at a time.
         buffer = max(4096, min(2**16, config.memory_budget() // (16 * len(names))))
         with pyarrow.parquet.ParquetFile(self.path, buffer_size=buffer, pre_buffer=False) as file:
             for group, (first, stop) in enumerate(pairwise(self._edges)):
-                own = within(numbers, first, stop)
-                if not len(own):
+                inside = within(numbers, first, stop)
+                if not len(inside):
                     continue
-                last = first + int(own[-1])
+                last = first + int(inside[-1])
                 for batch in file.iter_batches(
                     min(most, last + 1 - first),
                     row_groups=[group],
@@ -114,7 +121,7 @@ class ParquetFile(ArrowFile):
                     if first > last:
                         break
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
 
@@ -125,14 +132,16 @@ class IpcFile(ArrowFile):
     def _look(self) -> None:
         with pyarrow.memory_map(str(self.path)) as source:
             self._set_columns(pyarrow.ipc.open_file(source).schema)
-            # To be counted, compressed batches must be unpacked: one column of them is enough.
+            # Compressed batches must be unpacked to count their rows; one column is enough.
             one = pyarrow.ipc.IpcReadOptions(included_fields=[0])
             reader = pyarrow.ipc.open_file(source, options=one)
             sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         self._edges = [int(edge) for edge in np.cumsum([0, *sizes])]
         self.n_rows = self._edges[-1]
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             for i, (first, stop) in enumerate(pairwise(self._edges)):
@@ -141,7 +150,7 @@ class IpcFile(ArrowFile):
                     for start in range(0, stop - first, most):
                         yield first + start, batch.slice(start, most)
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.memory_map(str(self.path)) as source:
             reader = pyarrow.ipc.open_file(source)
             batches = map(reader.get_batch, range(reader.num_record_batches))
@@ -149,7 +158,7 @@ class IpcFile(ArrowFile):
 
 
 class CsvFile(ArrowFile):
-    """Lines of text with a delimiter between entries, read from the first one each time."""
+    """A text file with a delimiter between entries, always read from the start."""
 
     jumps = False
 
@@ -164,7 +173,7 @@ class CsvFile(ArrowFile):
         self.names = first if self.named else [str(i) for i in range(len(first))]
         with self._stream() as reader:
             self._set_columns(reader.schema)
-        if self.names[:1] == [""]:  # so pandas and R write row numbers
+        if self.names[:1] == [""]:  # row numbers, as pandas and R write them
             self.left_out = [""]
         first_column = {self.names[0]: pyarrow.binary()}  # whatever it holds
         with self._stream(list(first_column), first_column) as reader:
@@ -179,7 +188,7 @@ class CsvFile(ArrowFile):
             self._longest = max(map(len, (",".join(first), *islice(lines, 100))))
         return first
 
-    def _options(self, names: Sequence[str], kinds: Any = None) -> dict[str, Any]:
+    def _options(self, names: Sequence[str], kinds: Kinds | None = None) -> dict[str, Any]:
         size = min(TEXT_BYTES, config.memory_budget() // TEXTS_AHEAD)
         size = max(size, 8 * self._longest, 2**14)  # a line must fit
         return {
@@ -196,10 +205,14 @@ class CsvFile(ArrowFile):
             ),
         }
 
-    def _stream(self, names: Sequence[str] = (), kinds: Any = None) -> Any:
+    def _stream(
+        self, names: Sequence[str] = (), kinds: Kinds | None = None
+    ) -> pyarrow.csv.CSVStreamingReader:
         return pyarrow.csv.open_csv(self.path, **self._options(names, kinds))
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         kinds = {name: self._kind(name) for name in names}
         first, last = 0, int(numbers[-1])
         with self._stream(names, kinds) as reader:
@@ -209,21 +222,21 @@ class CsvFile(ArrowFile):
                 if first > last:
                     return
 
-    def _kind(self, name: str) -> Any:
+    def _kind(self, name: str) -> pyarrow.DataType:
         if name in self.categories or name not in self.numeric:
             return pyarrow.string()
-        # Numbers that are whole at first may have a fraction later.
+        # A column that starts with integers may contain fractions later.
         return pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
 
-    def _values(self, name: str) -> Any:
-        # Not as a stream: the type then follows from all values.
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
+        # Read at once, not as a stream, so that the type is inferred from all values.
         return pyarrow.csv.read_csv(self.path, **self._options([name])).column(name)
 
 
 def _is_header(line: list[str]) -> bool:
-    """Whether the first line of a CSV file names the columns: numbers alone are a row.
+    """Whether the first line of a CSV file names the columns; a line of numbers does not.
 
-    Unless they count the columns from 0: so pandas calls columns that have no names.
+    The exception is 0, 1, 2, ..., which pandas writes for columns without names.
     """
     if line == [str(i) for i in range(len(line))]:
         return True
@@ -233,35 +246,35 @@ def _is_header(line: list[str]) -> bool:
         return True
 
 
-def _number_type(kind: Any) -> np.dtype | None:
-    """The number type of an arrow type; None where it is none."""
+def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
+    """Return the NumPy dtype of an arrow type; None if it is not numeric."""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return np.dtype(kind.to_pandas_dtype())
-    # A column without any value would take numbers.
+    # A column of nulls counts as numeric.
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def _text(name: str, values: Any) -> Any:
-    """A column as strings."""
+def _text(name: str, values: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+    """Return a column as strings."""
     if values.null_count:
         raise ValueError(f"column {name!r} has missing values")
     return values.cast(pyarrow.string())
 
 
-def _codes(name: str, values: Any, categories: list[str]) -> Any:
-    """Which of the categories each entry is."""
+def _codes(name: str, values: pyarrow.ChunkedArray, categories: list[str]) -> pyarrow.ChunkedArray:
+    """Return the index of each entry in the categories."""
     texts = _text(name, values)
     codes = pyarrow.compute.index_in(texts, pyarrow.array(categories, pyarrow.string()))
     if codes.null_count:
         unknown = next(t.as_py() for t, c in zip(texts, codes, strict=True) if not c.is_valid)
         raise ValueError(
-            f"column {name!r} has the entry {unknown!r}, which is none of the "
-            f"{len(categories)} that are known: {', '.join(map(repr, categories[:5]))}"
+            f"column {name!r} has the entry {unknown!r}, which is not one of the "
+            f"{len(categories)} known entries: {', '.join(map(repr, categories[:5]))}"
             f"{', ...' if len(categories) > 5 else ''}"
         )
     return codes
 
 
-def empty_table(names: list[str]) -> Any:
-    """A table with these columns and no rows."""
+def empty_table(names: list[str]) -> pyarrow.Table:
+    """Return a table with these columns and no rows."""
     return pyarrow.schema([(name, pyarrow.float64()) for name in names]).empty_table()

@@ -1,4 +1,4 @@
-"""Files of rows: which there are, what is in them, and how they are read piece by piece."""
+"""Files of rows: find them, recognise their format, and read them piece by piece."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import optional
+from gramian.backend.typing import DType, PathLike
 from gramian.backend.wording import counted
 
-# Row numbers in ascending order: a stretch, or any.
+# Row numbers in ascending order, consecutive or not.
 Numbers = range | np.ndarray
 
 FORMATS = {
@@ -38,17 +40,17 @@ class RowFile(ABC):
     Attributes
     ----------
     names : list of str
-        The names of all columns; their numbers where the file does not name them.
+        The names of all columns, or their numbers if the file has no names.
     named : bool
-        Whether it does.
+        Whether the file has names.
     jumps : bool
-        Whether rows in the middle are found without reading those before.
+        Whether rows in the middle can be read without reading those before.
     numeric : dict of str to dtype
-        The number type of each column that holds numbers.
+        The dtype of each numeric column.
     left_out : list of str
-        Columns that are no data, such as the index that pandas stores.
+        Columns that are not data, such as the index that pandas stores.
     categories : dict of str to list of str
-        Columns of text that are read as numbers, those of their entries in these lists.
+        Text columns that are read as numbers: the index of each entry in these lists.
     n_rows : int
     """
 
@@ -62,30 +64,30 @@ class RowFile(ABC):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.categories: dict[str, list[str]] = {}
-        self._opened: Any = None
+        self._opened: tuple[int, int] | None = None
         with self._reading():
             self._opened = self._state()
             self._look()
 
     @abstractmethod
     def _look(self) -> None:
-        """Find out what is in the file."""
+        """Read the names and types of the columns, and the number of rows."""
 
     @abstractmethod
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]: ...
 
     @abstractmethod
     def _column(self, name: str) -> np.ndarray: ...
 
     def read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
-        """These columns of the rows with these ascending numbers, in pieces of about ``most``.
+        """Yield these columns of the rows with these ascending numbers, about ``most`` at a time.
 
-        NumPy arrays of shape (rows, columns): NaN stands where there is no value. The dtype is the
-        one given, or one that is still to be converted to it.
+        Pieces are NumPy arrays of shape (rows, columns) in which missing values are NaN. They may
+        still have to be converted to ``dtype``.
         """
         count = 0
         with self._reading():
@@ -93,16 +95,16 @@ class RowFile(ABC):
                 count += len(piece)
                 yield piece
             if count < len(numbers):
-                asked = counted(len(numbers), "row")
-                raise OSError(f"it ends after {count} of the {asked} asked for")
+                requested = counted(len(numbers), "requested row")
+                raise OSError(f"it ends after {count} of {requested}")
 
     def column(self, name: str) -> np.ndarray:
-        """A whole column of numbers, in the type they have in the file, or of other values."""
+        """Return a whole column, in the type it has in the file."""
         with self._reading():
             return self._column(name)
 
     def texts(self, name: str, most: int) -> list[str]:
-        """The different entries of a column of text, sorted; an error if they are more."""
+        """Return the distinct entries of a text column, sorted; at most ``most`` are allowed."""
         with self._reading():
             return sorted(self._texts(name, most))
 
@@ -110,9 +112,9 @@ class RowFile(ABC):
         raise ValueError("it has no columns of text")
 
     def encode(self, name: str, categories: list[str]) -> None:
-        """Read a column of text as numbers from now on: those of its entries in this list."""
+        """Read a text column as numbers from now on: the index of each entry in this list."""
         self.categories[name] = categories
-        self.numeric[name] = np.dtype(np.float32)  # which holds them, and calls for no wider type
+        self.numeric[name] = np.dtype(np.float32)  # exact for these, and does not force float64
 
     def _state(self) -> tuple[int, int]:
         state = self.path.stat()
@@ -120,7 +122,7 @@ class RowFile(ABC):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Errors name the file, and one that changed since it was opened is not read."""
+        """Make errors name the file; refuse a file that has changed since it was opened."""
         try:
             if self._opened is not None and self._state() != self._opened:
                 raise OSError("it has changed since it was opened; open it again")
@@ -135,10 +137,10 @@ class RowFile(ABC):
 
 
 class NpyFile(RowFile):
-    """An array of two dimensions, read in stretches of rows.
+    """An NPY file with a two-dimensional array, read in stretches of rows.
 
-    It is not mapped into memory: pages of a map count as the process's own, and a file that is cut
-    off under a map ends the process.
+    It is not memory-mapped: mapped pages count as memory of the process, and truncating a mapped
+    file would crash the process.
     """
 
     named = False
@@ -158,13 +160,13 @@ class NpyFile(RowFile):
         self._dtype, self._shape = dtype, shape
         needed, size = self._offset + shape[0] * shape[1] * dtype.itemsize, self._state()[0]
         if size < needed:
-            raise ValueError(f"its array takes {needed} bytes, but it has {size} only")
+            raise ValueError(f"its array takes {needed} bytes, but it has only {size}")
         self.n_rows = int(shape[0])
         self.names = [str(i) for i in range(shape[1])]
         self.numeric = dict.fromkeys(self.names, dtype)
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         columns = range(self._shape[1]) if names == self.names else [int(name) for name in names]
         stretch = self._some_columns if self._by_columns else self._some_rows
@@ -174,7 +176,7 @@ class NpyFile(RowFile):
                 yield from (stretch(file, part, columns) for part in self._stretches(some))
 
     def _stretches(self, numbers: Numbers) -> Iterator[Numbers]:
-        """Numbers in parts, each of which is read at once with all that lies between them."""
+        """Split the numbers into stretches that are read at once, including the rows between."""
         if isinstance(numbers, range) or self._by_columns or len(numbers) < 2:
             yield numbers
             return
@@ -182,14 +184,14 @@ class NpyFile(RowFile):
         edges = [0, *(np.flatnonzero(between > _SKIP_BYTES) + 1), len(numbers)]
         yield from (numbers[start:stop] for start, stop in pairwise(edges))
 
-    def _some_rows(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+    def _some_rows(self, file: FileIO, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
         first, width = int(numbers[0]), self._shape[1]
         rows = np.empty((int(numbers[-1]) + 1 - first, width), self._dtype)
         _fill(file, self._offset + first * width * self._dtype.itemsize, rows)
         rows = rows if isinstance(numbers, range) else rows[numbers - first]
         return rows if len(columns) == width else rows[:, columns]
 
-    def _some_columns(self, file: Any, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
+    def _some_columns(self, file: FileIO, numbers: Numbers, columns: Sequence[int]) -> np.ndarray:
         first, height = int(numbers[0]), self._shape[0]
         column = np.empty(int(numbers[-1]) + 1 - first, self._dtype)
         out = np.empty((len(numbers), len(columns)), self._dtype)
@@ -207,12 +209,12 @@ _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_SKIP_BYTES = 16 * 1024  # what lies between two rows is read too, if it is at most this
+_SKIP_BYTES = 16 * 1024  # a gap between two rows is read too if it is at most this
 _COLUMN_ROWS = 65536  # read at a time for a single column
 
 
-def _fill(file: Any, offset: int, out: np.ndarray) -> None:
-    """Read bytes of a file from an offset on into an array."""
+def _fill(file: FileIO, offset: int, out: np.ndarray) -> None:
+    """Read bytes of a file, starting at an offset, into an array."""
     file.seek(offset)
     memory: Any = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     done = 0
@@ -224,26 +226,26 @@ def _fill(file: Any, offset: int, out: np.ndarray) -> None:
 
 
 def within(numbers: Numbers, start: int, stop: int) -> Numbers:
-    """Those of the ascending numbers that are from start to stop - 1, counted from start."""
+    """Return the ascending numbers from start to stop - 1, relative to start."""
     if isinstance(numbers, range):
         return range(max(numbers.start, start) - start, min(numbers.stop, stop) - start)
     first, last = np.searchsorted(numbers, (start, stop))
     return numbers[first:last] - start
 
 
-def suffix(path: Any) -> str | None:
-    """The ending that tells a file's format; None where none is known."""
+def suffix(path: PathLike) -> str | None:
+    """Return the ending that identifies a file's format; None if it is unknown."""
     name = os.fspath(path).lower()
     return next((ending for ending in FORMATS if name.endswith(ending)), None)
 
 
-def is_path(X: Any) -> bool:
-    """Whether X is a path, or a text that can only be the name of a file of rows."""
+def is_path(X: object) -> bool:
+    """Whether X is a path, or a string that can only be the name of a file of rows."""
     return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
 
 
-def find(path: Any) -> list[Path]:
-    """The files that a path, a list of paths, or a folder of parts stands for."""
+def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
+    """Return the files of a path, a list of paths, or a folder of parts."""
     if not isinstance(path, str | os.PathLike):
         files = [file for one in path for file in find(one)]
         if not files:
@@ -256,14 +258,13 @@ def find(path: Any) -> list[Path]:
         return _parts(path)
     if suffix(path) is None:
         raise ValueError(
-            f"The format of {str(path)!r} is not known by its ending; the endings are "
-            f"{', '.join(FORMATS)}."
+            f"The ending of {str(path)!r} is not one of the known formats: {', '.join(FORMATS)}."
         )
     return [path]
 
 
 def _parts(folder: Path) -> list[Path]:
-    # Writers of parts put files such as _SUCCESS, _metadata and .part.crc beside them.
+    # Programs that write parts add files such as _SUCCESS, _metadata and .part.crc.
     inside = sorted(
         one for one in folder.iterdir() if one.name[0] not in "._" and suffix(one) and one.is_file()
     )
@@ -271,16 +272,16 @@ def _parts(folder: Path) -> list[Path]:
     if len(formats) != 1:
         what = f"files of several formats ({', '.join(sorted(formats))})" if formats else "no files"
         raise ValueError(
-            f"The folder {str(folder)!r} has {what} among those that end in {', '.join(FORMATS)}; "
-            "expected parts of one format."
+            f"The folder {str(folder)!r} has {what} that end in {', '.join(FORMATS)}; expected "
+            "parts of one format."
         )
     return inside
 
 
 def open_file(path: Path, header: bool | None = None, kind: str | None = None) -> RowFile:
-    """What is in a file; ``header`` says whether the first line of a CSV file names the columns.
+    """Open a file; ``header`` says whether the first line of a CSV file names the columns.
 
-    ``kind``, one of the values of ``FORMATS``, is by default known by the ending.
+    ``kind`` is one of the values of ``FORMATS``; by default, the ending determines it.
     """
     kind = kind or FORMATS[suffix(path) or ""]
     if kind == "NumPy":
@@ -295,8 +296,8 @@ def open_file(path: Path, header: bool | None = None, kind: str | None = None) -
 
 
 def empty_table(names: list[str]) -> Any:
-    """A table with these columns and no rows, for what takes names from tables only."""
-    with optional.needed("pyarrow", "Knowing columns by their names"):
+    """Return a table with these columns and no rows, for code that reads names from tables."""
+    with optional.needed("pyarrow", "Selecting columns by name"):
         from gramian.rows.files import arrow
 
     return arrow.empty_table(names)

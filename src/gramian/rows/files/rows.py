@@ -1,55 +1,58 @@
-"""FileRows: rows that stay in their files, and are read piece by piece whenever they are walked."""
+"""FileRows: rows that stay in their files, and are read piece by piece in every walk."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import DType, Indices, PathLike
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
 
 __all__ = ["FileRows", "open_rows"]
 
-BATCH_BYTES = 16 * 1024**2  # what is read at a time: small batches of many columns are slow
+Columns: TypeAlias = str | int | Sequence[str | int]  # names or numbers of columns
+
+BATCH_BYTES = 16 * 1024**2  # read at a time; small batches of many columns are slow
 
 
 class _OnDisk(BlockRows):
-    """What rows of files take in memory, whatever else they are."""
+    """The memory that rows of files need."""
 
-    # Blocks that wait, two for each thread and one, the one that is worked on, and a copy of it.
+    # Per thread: about three waiting blocks, the current block, and a copy of it.
     _held = 5
 
     def fits(self) -> bool:
-        """Whether ``persist`` keeps the rows in memory."""
+        """Whether ``persist`` reads the rows into memory."""
         return self.shape[0] * self.row_bytes <= config.memory_budget() // 2
 
     def _reading_bytes(self) -> int:
-        return 2 * _batch_bytes()  # blocks that wait may be of two batches
+        return 2 * _batch_bytes()  # waiting blocks may belong to two batches
 
 
 class FileRows(_OnDisk):
-    """Rows of files, of one after the other; :func:`gramian.open_rows` makes them.
+    """Rows of one or more files, returned by :func:`gramian.open_rows`.
 
-    Files are read in the calling thread, a few batches ahead, while workers compute. Blocks are cut
-    by size as those of an array are, whatever the batches, so that results are the same. Every
-    value is checked when it is read: NaN, infinity and missing values are errors.
+    Files are read in the calling thread, a few batches ahead, while workers compute. Blocks have
+    the same sizes as those of an array, whatever the batches, so results are the same. Every value
+    is checked when it is read: NaN, infinity and missing values raise an error.
 
     Parameters
     ----------
     files : list of RowFile
     names : list of str
-        The columns.
+        The columns to read.
     dtype : dtype
         float32 or float64.
     numbers : range or array of int, optional
-        Which rows of all files these are.
+        The rows to use, numbered across all files. By default, all rows.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class FileRows(_OnDisk):
         self,
         files: Sequence[RowFile],
         names: Sequence[str],
-        dtype: Any,
+        dtype: DType,
         numbers: Numbers | None = None,
     ) -> None:
         self.files = list(files)
@@ -105,7 +108,7 @@ class FileRows(_OnDisk):
     def block(self, start: int, stop: int) -> Array:
         return self.take(range(start, stop))
 
-    def take(self, indices: Any) -> Array:
+    def take(self, indices: Indices) -> Array:
         numbers = self._of_files(np.asarray(indices, dtype=np.intp))
         order = np.argsort(numbers, kind="stable")
         out = np.empty((len(numbers), self.shape[1]), dtype=self.dtype)
@@ -116,7 +119,7 @@ class FileRows(_OnDisk):
         return self._checked(out, numbers)
 
     def _of_files(self, indices: np.ndarray) -> np.ndarray:
-        """What the numbers of these rows are among all rows of the files."""
+        """Convert numbers of these rows to numbers among all rows of the files."""
         n = self.shape[0]
         if len(indices) and not 0 <= indices.min() <= indices.max() < n:
             raise IndexError(
@@ -125,7 +128,7 @@ class FileRows(_OnDisk):
         return indices if isinstance(self._numbers, range) else self._numbers[indices]
 
     def spans_of_files(self, most: int) -> list[tuple[int, int]]:
-        """Spans of at most so many rows, none of two files; one for a file read from its start."""
+        """Return spans of at most ``most`` rows that do not cross files; one per CSV file."""
         assert isinstance(self._numbers, range), "of all rows"
         spans: list[tuple[int, int]] = []
         for file, first in zip(self.files, self._edges.tolist(), strict=False):
@@ -136,7 +139,7 @@ class FileRows(_OnDisk):
     def _blocks(
         self, spans: Sequence[tuple[int, int]]
     ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
-        if not _ascending(self._numbers):  # each block is gathered by itself
+        if not _ascending(self._numbers):  # gather each block separately
             return super()._blocks(spans)
         return self._in_one_pass(spans)
 
@@ -162,12 +165,12 @@ class FileRows(_OnDisk):
         return self._checked(block, self._numbers[start : start + len(block)])
 
     def _pieces(self, numbers: Numbers) -> Iterator[np.ndarray]:
-        """Rows of the files with these ascending numbers, in pieces as they are read."""
+        """Yield the rows of the files with these ascending numbers, in pieces as they are read."""
         most = max(1, _batch_bytes() // self.row_bytes)
         for file, first in zip(self.files, self._edges, strict=False):
-            own = formats.within(numbers, int(first), int(first) + file.n_rows)
-            if len(own):
-                yield from file.read(own, self._names, self.dtype, most)
+            inside = formats.within(numbers, int(first), int(first) + file.n_rows)
+            if len(inside):
+                yield from file.read(inside, self._names, self.dtype, most)
 
     def _checked(self, block: np.ndarray, numbers: Numbers) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -185,17 +188,17 @@ class FileRows(_OnDisk):
 
 
 class Planned(_OnDisk, ArrayRows):
-    """Stands for rows of a file where only sizes matter."""
+    """Rows of a file that have a size but no data, to estimate memory."""
 
 
-def planned_rows(n: int, d: int, dtype: Any, on_disk: bool) -> ArrayRows:
-    """Rows of this shape that take no memory, to find out what a fit on such rows would take."""
+def planned_rows(n: int, d: int, dtype: DType, on_disk: bool) -> ArrayRows:
+    """Return rows of this shape that take no memory, to estimate the memory of a fit."""
     data = np.broadcast_to(np.zeros((), dtype), (n, d))
     return Planned(data) if on_disk else ArrayRows(data)
 
 
 def _batch_bytes() -> int:
-    """What is read at a time."""
+    """Return the size of a batch, which is read at once."""
     return min(BATCH_BYTES, config.memory_budget() // 16)
 
 
@@ -205,63 +208,71 @@ def _ascending(numbers: Numbers) -> bool:
 
 @overload
 def open_rows(
-    path: Any, *, columns: Any = ..., drop: Any = ..., dtype: Any = ..., header: bool | None = ...
+    path: PathLike | Sequence[PathLike],
+    *,
+    columns: Columns | None = ...,
+    drop: Columns = ...,
+    dtype: DType = ...,
+    header: bool | None = ...,
 ) -> FileRows: ...
 
 
 @overload
 def open_rows(
-    path: Any,
+    path: PathLike | Sequence[PathLike],
     *,
     target: str | int,
-    columns: Any = ...,
-    drop: Any = ...,
-    dtype: Any = ...,
+    columns: Columns | None = ...,
+    drop: Columns = ...,
+    dtype: DType = ...,
     header: bool | None = ...,
 ) -> tuple[FileRows, np.ndarray]: ...
 
 
 def open_rows(
-    path: Any,
+    path: PathLike | Sequence[PathLike],
     *,
     target: str | int | None = None,
-    columns: Any = None,
-    drop: Any = (),
-    dtype: Any = None,
+    columns: Columns | None = None,
+    drop: Columns = (),
+    dtype: DType = None,
     header: bool | None = None,
 ) -> FileRows | tuple[FileRows, np.ndarray]:
-    """The rows of a file, of several, or of a folder of parts, without reading them into memory.
+    """Open the rows of files, or of a folder of parts, without reading them into memory.
 
-    Files may be larger than memory: they are read piece by piece whenever the rows are walked.
-    Every learner, approximation and kernel takes the result, and a path or file name itself where
-    no option is needed: ``KernelKMeans(5).fit(Path("rows.parquet"))``.
+    Files may be larger than memory: they are read piece by piece in every pass. Every learner,
+    approximation and kernel accepts the result. If you need no option, pass the path or file name
+    itself: ``KernelKMeans(5).fit(Path("rows.parquet"))``.
 
-    NPY files need nothing else; Parquet (.parquet, .pq), Arrow (.arrow, .feather, .ipc), CSV and
-    TSV files (also .gz) need ``pip install "gramian[cli]"``. A CSV file is read once to count its
-    lines.
+    NPY files need no other package; Parquet (.parquet, .pq), Arrow (.arrow, .feather, .ipc), CSV
+    and TSV files (also .gz) need ``pip install "gramian[cli]"``. A CSV file is read once to count
+    its lines.
 
     Parameters
     ----------
     path : path, str, or list of these
-        A file, known by its ending; a folder, whose files are taken in the order of their names; or
-        several of these. Their rows follow each other. Files must not change while they are in use.
+        A file, whose ending determines the format; a folder, whose files are read in the order of
+        their names; or a list of these. Their rows are concatenated. Files must not change while
+        they are in use.
     target : str or int, optional
-        A column that is no part of the rows: it is read into memory and returned beside them.
+        A column that is not part of the rows; it is read into memory and returned as well.
     columns : list of str or int, optional
-        The columns of the rows, by their names or numbers. By default all but the target and an
-        index that pandas stored. They must hold numbers.
+        Names or numbers of the columns to use, which must be numeric. By default, all columns
+        except the target and an index stored by pandas.
     drop : str, int or list of these, optional
         Columns to leave out.
     dtype : {"float64", "float32"}, optional
-        What is computed in. By default float32 where all columns are float32 or of at most that
-        precision (bytes, half precision), else float64.
+        The dtype for computations. By default float32 if float32 represents all columns exactly
+        (float32, half precision, bytes), else float64.
     header : bool, optional
-        Whether the first line of a CSV or TSV file holds the names of the columns. By default it
-        does, unless it holds numbers only, other than 0, 1, 2, ... in this order.
+        Whether the first line of a CSV or TSV file contains the names of the columns. By default it
+        does, unless it contains only numbers other than 0, 1, 2, ... in this order.
 
     Returns
     -------
-    FileRows, or FileRows and array of shape (n,) with ``target``
+    rows : FileRows
+    target : array of shape (n,)
+        Only with ``target``.
 
     Examples
     --------
@@ -285,9 +296,13 @@ def open_rows(
 
 
 def rows_of(
-    files: list[RowFile], targets: Any = (), columns: Any = None, drop: Any = (), dtype: Any = None
+    files: list[RowFile],
+    targets: Sequence[str] = (),
+    columns: Columns | None = None,
+    drop: Columns = (),
+    dtype: DType = None,
 ) -> FileRows:
-    """The rows of files that are open already; see :func:`open_rows`."""
+    """Return the rows of files that are already open; see :func:`open_rows`."""
     first = files[0]
     dropped = {*_chosen(first, drop, "drop"), *targets}
     if columns is None:
@@ -302,10 +317,10 @@ def rows_of(
     return rows
 
 
-def _chosen(file: RowFile, given: Any, option: str) -> list[str]:
-    """The names of columns that are given by names or numbers."""
+def _chosen(file: RowFile, columns: Columns, option: str) -> list[str]:
+    """Return the names of columns that are selected by name or number."""
     names: list[str] = []
-    for one in [given] if isinstance(given, str | int) else given:
+    for one in [columns] if isinstance(columns, str | int) else columns:
         if isinstance(one, int | np.integer) and 0 <= one < len(file.names):
             names.append(file.names[one])
         elif one in file.names:
@@ -322,7 +337,7 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
     counts = Counter(file.names)
     wanted = [*names, *targets]
     if not names:
-        raise ValueError(f"No column of {_said(file)} is left to make rows of.")
+        raise ValueError(f"No column of {_said(file)} is left to use as a feature.")
     missing = [name for name in wanted if name not in counts]
     if missing or file.named != first.named:
         raise ValueError(
@@ -332,26 +347,26 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
     twice = [name for name in dict.fromkeys(wanted) if counts[name] > 1 or wanted.count(name) > 1]
     if twice:
         raise ValueError(
-            f"Columns of {_said(file)} must be there, and be asked for, only once; these are "
-            f"not: {_listed(twice)}."
+            f"Each column of {_said(file)} must exist, and be requested, only once; these are "
+            f"duplicates: {_listed(twice)}."
         )
     text = [name for name in names if name not in file.numeric]
     if text:
         raise ValueError(
-            f"Rows must hold numbers only; these columns of {_said(file)} do not: {_listed(text)}. "
-            f"Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder), or leave them out: "
-            "open_rows(path, drop=[...])."
+            f"Rows must be numeric; these columns of {_said(file)} are not: "
+            f"{_listed(text)}. Encode them (scikit-learn's OneHotEncoder or OrdinalEncoder), or "
+            "leave them out: open_rows(path, drop=[...])."
         )
 
 
-def _working_dtype(given: Any, files: list[RowFile], names: list[str]) -> np.dtype:
-    if given is None:
+def _working_dtype(requested: DType, files: list[RowFile], names: list[str]) -> np.dtype:
+    if requested is None:
         dtypes = {str(file.numeric[name]) for file in files for name in names}
         single = dtypes.issubset(array_ops.IN_SINGLE)
         return np.dtype(np.float32 if single else np.float64)
-    dtype = np.dtype(given)
+    dtype = np.dtype(requested)
     if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be 'float32' or 'float64'; got {given!r}.")
+        raise ValueError(f"dtype must be 'float32' or 'float64'; got {requested!r}.")
     return dtype
 
 

@@ -19,18 +19,19 @@ from gramian.approximations.blocks.partition import (
     split,
     split_bytes,
 )
-from gramian.estimators.parameters import KernelLike, RandomState
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
+from gramian.estimators.parameters import KernelLike, RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.matrices.block_diagonal import BlockDiagonal, Grouped
 from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, FeatureRows, Rows
+from gramian.rows import FeatureRows, Rows
 
 __all__ = ["Local"]
 
@@ -197,9 +198,11 @@ class Local(Approximation):
     def _plan(self, rows: Rows) -> LocalPlan:
         between, count, n = self._between(), self._count(rows), rows.shape[0]
         inner = None if between is None else between.plan(rows)
-        kept: Amounts = {} if inner is None else dict(inner.kept)
         before = [] if inner is None else list(inner.steps)
-        kept["training rows"] = n * (rows.row_bytes + 16)
+        kept: Amounts = {
+            **({} if inner is None else inner.kept),
+            "training rows": n * (rows.row_bytes + 16),
+        }
         steps = [
             *before,
             {**kept, "choice of blocks": split_bytes(rows, self.partition, count)},
@@ -266,15 +269,55 @@ class Local(Approximation):
         k, double = function.dual.shape[1], rows.xp.float64
         return rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
 
-    def _features(self, x: Array, out: Array | None = None) -> Array:
-        """Features of the approximation, and in the space of the training rows' blocks.
+    @one_blas_thread()
+    def transform(self, X: RowsLike) -> Array:
+        """Return features of the rows X, of shape (n, n_components_); for few rows.
 
-        Inner products are K̃ among training rows, and between these and other rows.
+        They are those of the approximation between blocks, and one for each training row. Their
+        inner products are K̃ among training rows, and between these and other rows. Learners work
+        on the blocks instead.
         """
-        raise NotImplementedError
+        rows = self._new_rows(X)
+        n, width = rows.shape[0], self.n_components_
+        rows.place.check_room(
+            n * width * array_ops.itemsize(rows.dtype),
+            f"{counted(width, 'feature')} of {counted(n, 'row')}",
+            "Pass fewer rows; learners need no features",
+        )
+        label_of, xp = nearest_in(self.centres_, rows), rows.xp
+        local, dtype = self._diagonal_of(self._groups), self._feature_dtype(rows)
+        roots = local.each(lambda b: _inverse_root(local.block(b)))
+
+        def features(x: Array, out: Array) -> Array:
+            labels = np.asarray(array_ops.to_numpy(label_of(x)))
+            z = array_ops.like(np.zeros((x.shape[0], width)), self.centres_, dtype)
+            if self.approximation_ is not None:
+                z[:, : local.width] = array_ops.astype(self.approximation_._features(x), dtype)
+            for b in np.unique(labels):
+                numbers, span = np.flatnonzero(labels == b), local.groups.span(b)
+                left_out = local.between(b, array_ops.take_rows(x, numbers))
+                turned = array_ops.astype(xp.matrix_transpose(left_out), xp.float64)
+                columns = slice(local.width + span.start, local.width + span.stop)
+                own = array_ops.take_rows(z, numbers)
+                own[:, columns] = array_ops.astype(turned @ roots[b], dtype)
+                array_ops.put_rows(z, numbers, own)
+            return z
+
+        result = rows.map(features, width=width, dtype=dtype, serial=self.kernel_.serial)
+        return rows.place.hand_back(result)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_trained_on": None}
+
+
+def _inverse_root(D: Array) -> Array:
+    """Return V Λ^-½ for the eigenvectors and eigenvalues of a block; 0 for those that are 0."""
+    xp = array_ops.namespace(D)
+    values, vectors = xp.linalg.eigh(array_ops.astype(D, xp.float64))
+    host = array_ops.to_numpy(values)
+    least = len(host) * array_ops.eps(D.dtype) * max(float(host[-1]), 0.0)
+    inverse = np.where(host > least, 1.0 / np.sqrt(np.where(host > least, host, 1.0)), 0.0)
+    return vectors * array_ops.like(inverse, vectors)
 
 
 def _no_features(x: Array, out: Array | None = None) -> Array:

@@ -321,8 +321,9 @@ def _foreign_factor(A: Array) -> Array:
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
     """Return L⁻¹ B for a lower triangle L, or L⁻ᵀ B; B has shape (n, k)."""
     if not array_ops.is_foreign(L):
-        kind = "T" if transposed else "N"
-        return scipy.linalg.solve_triangular(L, B, trans=kind, lower=True, check_finite=False)
+        return scipy.linalg.solve_triangular(
+            L, B, trans=1 if transposed else 0, lower=True, check_finite=False
+        )
     xp = array_ops.namespace(L)
     if array_api_compat.is_torch_array(L):
         import torch

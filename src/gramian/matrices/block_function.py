@@ -19,7 +19,8 @@ AT_ONCE = 2048  # rows of a block whose kernel values are in memory together
 class BlockFunction:
     """f(x) = Σ_i a_i k̃(x_i, x) for K̃ = Z Zᵀ + D.
 
-    For a row x of block b it is k(x, X_b) a_b + z(x)ᵀ (v - v_b) with v_b = Z_bᵀ a_b and v their sum.
+    For a row x of block b it is k(x, X_b) a_b + z(x)ᵀ (v - v_b), where v_b = Z_bᵀ a_b, and v is the
+    sum of all v_b.
     """
 
     dual: Array  # a, in the order of the blocks, of shape (n, k), float64

@@ -147,7 +147,8 @@ def _sample(rows: Rows, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _host(x: Array) -> np.ndarray:
-    return np.asarray(array_ops.to_numpy(array_ops.dense(x)))
+    """Rows as a dense array on the host, in float64: blocks should not depend on the dtype."""
+    return array_ops.host_float64(array_ops.dense(x))
 
 
 def _clustered_rows(rows: Rows, count: int) -> int:
@@ -160,8 +161,10 @@ def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
     """Return the memory that ``split`` takes, in addition to blocks of rows."""
     n, d = rows.shape
     result = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
-    if isinstance(how, str) and how in ("kmeans", "balanced"):
+    if isinstance(how, str) and how == "kmeans":
         return result + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+    if isinstance(how, str) and how == "balanced":
+        return result + _clustered_rows(rows, count) * (rows.row_bytes + 2 * 8 * d + 24)
     if isinstance(how, str) and how == "spectral":
         return result + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
     return result

@@ -1,7 +1,7 @@
 """Kernel ridge where K̃ = Z Zᵀ + D is exact inside blocks: a Cholesky factor for each block.
 
-With A_b = D_b + alpha I, M = I + Σ Z_bᵀ A_b⁻¹ Z_b and w = M⁻¹ Σ Z_bᵀ A_b⁻¹ Y_b, the coefficients are
-a_b = A_b⁻¹ (Y_b - Z_b w). The inverse of K̃ + alpha I has the blocks
+With A_b = D_b + alpha I, M = I + Σ Z_bᵀ A_b⁻¹ Z_b and w = M⁻¹ Σ Z_bᵀ A_b⁻¹ Y_b, the coefficients
+are a_b = A_b⁻¹ (Y_b - Z_b w). The inverse of K̃ + alpha I has the blocks
 A_b⁻¹ - A_b⁻¹ Z_b M⁻¹ Z_bᵀ A_b⁻¹; a fit without row i misses it by a_i divided by the i-th entry of
 the diagonal. Weighted rows have W^½ on both sides.
 """
@@ -43,7 +43,7 @@ class LocalDirect(Strategy[System]):
 
 
 class LocalPath(Strategy[System]):
-    """Choose alpha by leaving out rows, with factors for a few alphas: first far apart, then near."""
+    """Choose alpha by leaving out rows, with factors for few alphas: first far apart, then near."""
 
     def serves(self, system: System) -> bool:
         return system.is_local and system.rule is not None
@@ -172,8 +172,8 @@ class _Blocks:
 
 def solved(system: System, alphas: np.ndarray) -> BlockFunction:
     """The learned function, with one alpha for each target."""
-    local = _local(system)
-    xp, (n, t) = array_ops.namespace(local.groups.points), system.Y.shape
+    local, t = _local(system), len(alphas)
+    xp, n = array_ops.namespace(local.groups.points), system.factors.shape[0]
     dual = array_ops.empty((n, t), local.groups.points, xp.float64)
     others = np.zeros((len(local), local.width, t))
     for alpha in np.unique(alphas):
@@ -201,8 +201,7 @@ def solved(system: System, alphas: np.ndarray) -> BlockFunction:
 
 def _error(system: System, alpha: float, by: str) -> np.ndarray:
     """The error of leaving out rows, or generalised cross-validation, for each target."""
-    t = system.Y.shape[1]
-    blocks = _Blocks(system, alpha, np.arange(t), diagonal=True)
+    blocks = _Blocks(system, alpha, np.arange(system.n_targets), diagonal=True)
     xp, found = blocks.xp, blocks.between()
     w = None if found is None else found[1]
     sums = Sums.without_features(system.Y, system.weights)
@@ -214,7 +213,9 @@ def _error(system: System, alpha: float, by: str) -> np.ndarray:
         if found is not None:
             assert inner.features is not None
             turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
-            free = free - xp.sum(linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0)
+            free = free - xp.sum(
+                linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0
+            )
         least = np.finfo(float).tiny
         free = xp.where(free > least, free, xp.full_like(free, least))
         if by == "loo":

@@ -163,6 +163,12 @@ class Local(Approximation):
         self.labels_, self.centres_ = np.asarray(array_ops.to_numpy(labels)), centres
         self._groups = Grouped.of(gram.rows, self.labels_, int(centres.shape[0]))
         self.block_sizes_ = self._groups.sizes
+        local = self._diagonal_of(self._groups)
+        config.check_fits(
+            local.work_bytes,
+            f"a block of {counted(local.largest, 'row')} of {counted(gram.shape[0], 'row')}",
+            "Use more blocks, or partition='balanced'",
+        )
         return self._width() + gram.shape[0]
 
     def _width(self) -> int:
@@ -207,15 +213,20 @@ class Local(Approximation):
             *before,
             {**kept, "choice of blocks": split_bytes(rows, self.partition, count)},
         ]
-        # Blocks differ in size: from none to twice the mean.
-        edges = np.cumsum(np.arange(count + 1)) / max(count * (count + 1) // 2, 1)
-        groups = Grouped.planned(rows, np.diff((edges * n).astype(int)))
+        groups = Grouped.planned(rows, self._planned_sizes(n, count))
         Z = self._nothing(rows) if inner is None else inner.factors.parts
         width = 0 if inner is None else inner.factors.rank
         local = BlockDiagonal(self._bare_kernel(), groups, None, width)
         return LocalPlan(
             self, rows, Factors(Z, local=local), kept, steps, count=count, between=inner
         )
+
+    def _planned_sizes(self, n: int, count: int) -> np.ndarray:
+        """The sizes of blocks: from small ones to the largest, unless they are given."""
+        if not isinstance(self.partition, str):
+            return np.unique(np.asarray(array_ops.to_numpy(self.partition)), return_counts=True)[1]
+        shares = np.cumsum(np.arange(count + 1)) / (count * (count + 1) / 2)
+        return np.diff(np.round(shares * n).astype(int))
 
     def _sizes(self, rows: Rows) -> Factors:
         return self.factor_rows(rows) if self._is_training(rows) else self._plan(rows).factors

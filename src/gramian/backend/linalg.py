@@ -331,3 +331,14 @@ def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
         left = L.mT if transposed else L
         return torch.linalg.solve_triangular(left, B, upper=transposed)
     return xp.linalg.solve(xp.matrix_transpose(L) if transposed else L, B)
+
+
+def diagonal_of_inverse(L: Array) -> Array:
+    """Return the diagonal of (L Lᵀ)⁻¹ for a lower triangle L, which may be overwritten."""
+    xp = array_ops.namespace(L)
+    if array_ops.is_foreign(L):
+        eye = array_ops.like(np.eye(L.shape[0]), L, L.dtype)
+        return xp.sum(solve_lower(L, eye) ** 2, axis=0)
+    trtri = scipy.linalg.lapack.strtri if L.dtype == np.float32 else scipy.linalg.lapack.dtrtri
+    inverse = trtri(L, lower=1, overwrite_c=1)[0]
+    return np.einsum("ij,ij->j", inverse, inverse)

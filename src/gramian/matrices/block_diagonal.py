@@ -28,6 +28,7 @@ class Grouped:
     points: Array  # (n, d), block after block
     order: np.ndarray  # the number, in the data, of each of these rows
     edges: np.ndarray  # where blocks begin in them, and where the last one ends
+    row_bytes: int  # the memory of a row
 
     @classmethod
     def of(cls, rows: Rows, labels: np.ndarray, count: int) -> Grouped:
@@ -36,12 +37,12 @@ class Grouped:
         small = len(labels) <= np.iinfo(np.int32).max
         order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
         edges = np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
-        return cls(_arranged(rows, order), order, edges)
+        return cls(_arranged(rows, order), order, edges, rows.row_bytes)
 
     @classmethod
     def planned(cls, rows: Rows, sizes: np.ndarray) -> Grouped:
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return cls(rows.example(), np.empty(0, dtype=np.int32), edges)
+        return cls(rows.example(), np.empty(0, dtype=np.int32), edges, rows.row_bytes)
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -137,11 +138,23 @@ class BlockDiagonal:
         return int((self.groups.sizes.astype(float) ** 2).sum()) * array_ops.itemsize(self.dtype)
 
     @property
+    def largest(self) -> int:
+        """The number of rows of the largest block."""
+        return int(self.groups.sizes.max(initial=0))
+
+    @property
+    def at_once(self) -> int:
+        """The number of blocks that are computed side by side."""
+        serial = self.kernel.serial or array_ops.runs_own_threads(self.groups.points)
+        return 1 if serial else max(min(config.n_threads(), len(self)), 1)
+
+    @property
     def work_bytes(self) -> int:
-        """The memory that the computation of blocks takes, as many at once as there are threads."""
-        largest = int(self.groups.sizes.max(initial=0))
+        """The memory that the computation of blocks takes."""
+        squares = 2 if self.width else 1  # K_bb and Z_b Z_bᵀ
         item = array_ops.itemsize(self.dtype)
-        return config.n_threads() * item * largest * (3 * largest + 2 * self.width)
+        each = item * (squares * self.largest + 2 * self.width) + 2 * self.groups.row_bytes
+        return self.at_once * self.largest * each
 
     def features(self, x: Array) -> Array | None:
         """The features of an array of rows, of shape (n, r); None where there are none."""
@@ -174,8 +187,7 @@ class BlockDiagonal:
 
         Blocks run side by side, each in one thread, and few results wait to be used.
         """
-        serial = self.kernel.serial or array_ops.runs_own_threads(self.groups.points)
-        workers = 1 if serial else config.n_threads()
+        workers = self.at_once
         share = config.memory_budget() // workers
 
         def alone(b: int) -> Any:

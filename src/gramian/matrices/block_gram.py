@@ -32,8 +32,6 @@ class BlockGram(Gram):
 
     @property
     def kept_bytes(self) -> int:
-        if self.fits():
-            return self.nbytes
         return self.factors.nbytes if self.factors.nbytes <= config.memory_budget() // 4 else 0
 
     @property
@@ -67,8 +65,6 @@ class BlockGram(Gram):
         return array_ops.astype(self.factors.dense(), self.dtype)
 
     def persist(self) -> Gram:
-        """This matrix with what is small enough kept: all of it, or its features and blocks."""
-        if self.fits():
-            return super().persist()
+        """This matrix with its features and blocks kept, if they are small enough."""
         factors = self.factors.persist(self.kept_bytes)
         return self if factors is self.factors else BlockGram(factors, self.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from gramian.rows import Rows
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 PARTITIONS = ("kmeans", "balanced", "spectral", "random")
-LARGEST = 2.0  # of the mean size: larger blocks of a balanced partition are split again
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 
 
@@ -128,7 +128,7 @@ def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, 
     while True:
         labels = nearest(rows, array_ops.like(centres, rows.example(), rows.xp.float64))
         sizes = array_ops.counts(array_ops.settled(labels), len(centres))
-        large = np.flatnonzero(sizes > LARGEST * rows.shape[0] / count)
+        large = np.flatnonzero(sizes > largest_size(rows.shape[0], count))
         if not len(large) or len(centres) > 2 * count:
             break
         host = array_ops.to_numpy(labels)
@@ -139,6 +139,11 @@ def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, 
             centres[block] = halves[0]
             centres = np.concatenate((centres, halves[1:]))
     return labels, array_ops.like(centres, rows.example(), rows.xp.float64)
+
+
+def largest_size(n: int, count: int) -> int:
+    """Return how many rows a balanced block may have: twice the mean, or less if blocks are few."""
+    return ceil(2 * n / (count + 1))
 
 
 def _sample(rows: Rows, count: int, rng: np.random.Generator) -> np.ndarray:

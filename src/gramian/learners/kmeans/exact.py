@@ -58,7 +58,7 @@ class ExactLloyd(Strategy[Clustering]):
                 tol=problem.tol,
             )
         ]
-        return best_of(runs)
+        return best_of(runs, gram.dtype)
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
         """Return labels (n,) for each restart: the nearest first centre of each row."""

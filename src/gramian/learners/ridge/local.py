@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.factored import Sums
@@ -25,7 +25,7 @@ from gramian.matrices.block_function import BlockFunction
 from gramian.rows import ArrayRows
 
 COARSE = 8  # of the steps of the grid of alphas, at first
-SAMPLED = 1000  # rows that tell the largest eigenvalue
+SAMPLED = 500  # rows that tell the largest eigenvalue
 ROUNDED = 100  # times the rounding of float32 must be below alpha for factors in float32
 
 
@@ -49,7 +49,8 @@ class LocalPath(Strategy[System]):
         return system.is_local and system.rule is not None
 
     def memory(self, system: System) -> Sequence[Amounts]:
-        return [_memory(system)]
+        sampled = 5 * 8 * min(system.factors.shape[0], SAMPLED) ** 2
+        return [{"sampled rows": sampled}, _memory(system)]
 
     def solve(self, system: System) -> Solution:
         rule = system.rule
@@ -102,8 +103,10 @@ class _Blocks:
         self.kept: dict[int, _Inner] | None = {} if _keeps(system) else None
 
     def weighted(self, b: int, V: Array) -> Array:
-        """W^½ V for an array of a block's rows."""
-        return V if self.root is None else V * array_ops.astype(self._of(b, self.root), V.dtype)
+        """W^½ V for an array of a block's rows, which may be overwritten."""
+        if self.root is not None:
+            V *= array_ops.astype(self._of(b, self.root), V.dtype)
+        return V
 
     def _of(self, b: int, V: Array) -> Array:
         return V[self.local.groups.span(b), :]
@@ -123,8 +126,9 @@ class _Blocks:
         local = self.local
         x = local.groups.rows(b)
         z = local.features(x)
-        A = self.weighted(b, array_ops.astype(local.left_out(x, z), dtype))
-        A = self.xp.matrix_transpose(self.weighted(b, self.xp.matrix_transpose(A)))
+        A = array_ops.astype(local.left_out(x, z), dtype)
+        for _ in range(2):  # A is symmetric
+            A = self.xp.matrix_transpose(self.weighted(b, A))
         A = array_ops.set_diagonal(A, self.xp.linalg.diagonal(A) + self.alpha)
         L = linalg.lower_factor(A)
 
@@ -133,11 +137,11 @@ class _Blocks:
             return linalg.solve_lower(L, inside, transposed=True)
 
         z = None if z is None else self.weighted(b, z)
+        targets, features = apart(self._of(b, self.Y)), None if z is None else apart(z)
         diagonal = None
         if self.wants_diagonal:
-            inverse = linalg.solve_lower(L, self.xp.eye(L.shape[0], dtype=dtype))
-            diagonal = array_ops.astype(self.xp.sum(inverse * inverse, axis=0), self.xp.float64)
-        return _Inner(z, apart(self._of(b, self.Y)), None if z is None else apart(z), diagonal)
+            diagonal = array_ops.astype(linalg.diagonal_of_inverse(L), self.xp.float64)
+        return _Inner(z, targets, features, diagonal)
 
     def between(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The Cholesky factor of M, and w; None where nothing is between blocks."""
@@ -253,19 +257,22 @@ def _besides(system: System) -> Amounts:
     """What a solution takes besides what it keeps of each block."""
     local, t = _local(system), system.n_targets
     n, r = system.factors.shape[0], local.width
-    largest = int(local.groups.sizes.max(initial=0))
+    item, workers = array_ops.itemsize(local.dtype), local.at_once
+    # A block of float32 is copied to float64 where its factor needs that.
+    copied = 0 if item == 8 else (8 - item * (local.width > 0)) * local.largest**2
     return {
         "targets": 8 * n * (5 * t + 2),
-        "what is between blocks": 8 * (3 * r**2 + 2 * len(local) * r * t),
-        # The block, its copy in float64, a factor and its inverse, features and what they become.
-        "blocks": config.n_threads() * 8 * largest * (4 * largest + 3 * r + 3 * t),
+        # M, its factor and its parts that wait to be added; a vector for each block.
+        "what is between blocks": 8 * ((3 + 2 * workers) * r**2 + 2 * len(local) * r * t),
+        # Besides D: features and targets in float64, and what they become.
+        "blocks": local.work_bytes + workers * (copied + 3 * 8 * local.largest * (r + t)),
     }
 
 
 def _kept_bytes(system: System) -> int:
     """What it takes to keep Z_b and A_b⁻¹ Z_b of all blocks between the two passes."""
     r, item = _local(system).width, array_ops.itemsize(_local(system).dtype)
-    return system.factors.shape[0] * (3 * item * r + 8 * (system.n_targets + 1)) if r else 0
+    return system.factors.shape[0] * ((item + 8) * r + 8 * (system.n_targets + 1)) if r else 0
 
 
 def _keeps(system: System) -> bool:

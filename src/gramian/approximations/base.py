@@ -139,7 +139,7 @@ class Approximation(
     def checked_plan(self, rows: Rows) -> Plan:
         """Return the plan of a fit; raises an error if it exceeds the memory budget."""
         plan = self._plan(rows)
-        self._check_memory(self._estimate(rows, plan=plan), rows, self._advice())
+        self._check_memory(self._estimate(rows, plan=plan), rows, self.advice())
         return plan
 
     def _plan(self, rows: Rows) -> Plan:
@@ -169,7 +169,7 @@ class Approximation(
             plan = self._plan(rows)
         return {"fit": plan.steps}
 
-    def _advice(self) -> str:
+    def advice(self) -> str:
         """Return what to do if a fit takes too much memory."""
         return "Use fewer n_components"
 

@@ -228,6 +228,9 @@ class Local(Approximation):
         shares = np.cumsum(np.arange(count + 1)) / (count * (count + 1) / 2)
         return np.diff(np.round(shares * n).astype(int))
 
+    def advice(self) -> str:
+        return "Local keeps the training rows: use Nystroem, which keeps landmarks only"
+
     def _sizes(self, rows: Rows) -> Factors:
         return self.factor_rows(rows) if self._is_training(rows) else self._plan(rows).factors
 

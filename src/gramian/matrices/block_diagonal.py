@@ -158,7 +158,9 @@ class BlockDiagonal:
 
     def features(self, x: Array) -> Array | None:
         """The features of an array of rows, of shape (n, r); None where there are none."""
-        return None if self._features is None else self._features(x)
+        if self._features is None:
+            return None
+        return self._features(x) if x.shape[0] else array_ops.empty((0, self.width), x, x.dtype)
 
     def block(self, b: int) -> Array:
         """D_b, of shape (n_b, n_b)."""
@@ -169,6 +171,8 @@ class BlockDiagonal:
 
     def left_out(self, x: Array, z: Array | None) -> Array:
         """K - Z Zᵀ of rows with these features."""
+        if not x.shape[0]:
+            return array_ops.empty((0, 0), x, x.dtype)
         K = Gram(self.kernel, ArrayRows(x)).dense()
         if z is not None:
             K -= z @ array_ops.namespace(z).matrix_transpose(z)
@@ -188,7 +192,7 @@ class BlockDiagonal:
         Blocks run side by side, each in one thread, and few results wait to be used.
         """
         workers = self.at_once
-        share = config.memory_budget() // workers
+        share = max(config.memory_budget() // workers, 1)
 
         def alone(b: int) -> Any:
             if workers == 1:

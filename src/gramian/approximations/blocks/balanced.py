@@ -14,6 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 
+TINY = np.finfo(np.float64).tiny
 STEPS = 3  # of k-means
 SPLIT_ROWS = 1000  # at most this many rows decide how a node of the tree is split
 LEAST_SHARE = 0.2  # of a node's rows that each of its children gets
@@ -54,6 +55,34 @@ def _halves(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
     Returns for each row whether it belongs to the second side. Equal rows are split anyhow.
     """
+    first, second = _two_means(x, rng)
+    along = x @ (second - first).astype(x.dtype)
+    middle = float((second - first) @ (first + second) / 2)
+    low, high = np.quantile(along, [LEAST_SHARE, 1 - LEAST_SHARE])
+    right = along > np.clip(middle, low, high)
+    if right.all() or not right.any():
+        right = np.arange(len(x)) >= len(x) // 2
+    return right
+
+
+def halved(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return two centres, of shape (2, d), each the nearest of half of the rows.
+
+    They are a mean and its mirror image: between the means of two halves that differ much in width
+    the border would be elsewhere.
+    """
+    first, second = _two_means(x, rng)
+    direction = second - first
+    along = x @ direction
+    middle = np.median(along)
+    sides = [x[along <= middle].mean(axis=0), x[along >= middle].mean(axis=0)]
+    mean = min(sides, key=lambda side: abs(side @ direction - middle))
+    step = 2 * (middle - mean @ direction) / max(float(direction @ direction), TINY)
+    return np.stack((mean, mean + step * direction))
+
+
+def _two_means(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centres of 2-means on some of the rows, each of shape (d,)."""
     few = x if len(x) <= SPLIT_ROWS else x[rng.choice(len(x), SPLIT_ROWS, replace=False)]
     few = few.astype(np.float64, copy=False)
     # Begin with two rows that are far apart: the farthest from any row, and the farthest from that.
@@ -64,13 +93,7 @@ def _halves(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if right.all() or not right.any():
             break
         first, second = few[~right].mean(axis=0), few[right].mean(axis=0)
-    along = x @ (second - first).astype(x.dtype)
-    middle = float((second - first) @ (first + second) / 2)
-    low, high = np.quantile(along, [LEAST_SHARE, 1 - LEAST_SHARE])
-    right = along > np.clip(middle, low, high)
-    if right.all() or not right.any():
-        right = np.arange(len(x)) >= len(x) // 2
-    return right
+    return first, second
 
 
 def _squared(x: np.ndarray, point: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations.base import ApproximationWarning
-from gramian.approximations.blocks.balanced import SPLIT_ROWS, balanced_centres
+from gramian.approximations.blocks.balanced import SPLIT_ROWS, balanced_centres, halved
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
@@ -58,7 +58,9 @@ def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) ->
         host_labels = _checked_labels(how, n)
         labels = rows.place.column(host_labels)
         centres = _means(rows, labels, int(host_labels.max()) + 1)
-    return _merged(rows, array_ops.settled(labels), centres)
+    # The number of balanced blocks varies with the data in any case.
+    told = not (isinstance(how, str) and how == "balanced")
+    return _merged(rows, array_ops.settled(labels), centres, told)
 
 
 def nearest(rows: Rows, centres: Array) -> Array:
@@ -135,7 +137,7 @@ def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, 
         for block in large:
             members = np.flatnonzero(host == block)
             some = np.sort(rng.choice(members, min(len(members), SPLIT_ROWS), replace=False))
-            halves = balanced_centres(_host(rows.take(some)), 2, rng)
+            halves = halved(_host(rows.take(some)), rng)
             centres[block] = halves[0]
             centres = np.concatenate((centres, halves[1:]))
     return labels, array_ops.like(centres, rows.example(), rows.xp.float64)
@@ -228,21 +230,25 @@ def _means(rows: Rows, labels: Array, count: int) -> Array:
     return xp.matrix_transpose(totals / xp.where(sizes > 0, sizes, xp.ones_like(sizes)))
 
 
-def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
-    """Merge empty and tiny blocks: their rows go to the nearest other block. Warns of it."""
+def _merged(rows: Rows, labels: Array, centres: Array, told: bool) -> Partition:
+    """Merge empty and tiny blocks: their rows go to the nearest other block.
+
+    Warns of it if it is to be ``told``.
+    """
     count = int(centres.shape[0])
     sizes = array_ops.counts(labels, count)
     least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
     large = np.flatnonzero(sizes >= least)
     if len(large) == count:
         return Partition(labels, centres)
-    few = "no rows" if least == 1 else f"fewer than {least} rows"
-    warnings.warn(
-        f"Blocks with {few} were merged with the nearest others ({count - len(large)} of {count}). "
-        f"This leaves {counted(len(large), 'block')}.",
-        ApproximationWarning,
-        stacklevel=7,
-    )
+    if told:
+        few = "no rows" if least == 1 else f"fewer than {least} rows"
+        warnings.warn(
+            f"Blocks with {few} were merged with the nearest others ({count - len(large)} of "
+            f"{count}). This leaves {counted(len(large), 'block')}.",
+            ApproximationWarning,
+            stacklevel=7,
+        )
     centres = array_ops.take_rows(centres, large)
     renumbered = np.full(count, -1, dtype=np.int32)
     renumbered[large] = np.arange(len(large), dtype=np.int32)

@@ -103,10 +103,8 @@ class _Blocks:
         self.kept: dict[int, _Inner] | None = {} if _keeps(system) else None
 
     def weighted(self, b: int, V: Array) -> Array:
-        """W^½ V for an array of a block's rows, which may be overwritten."""
-        if self.root is not None:
-            V *= array_ops.astype(self._of(b, self.root), V.dtype)
-        return V
+        """W^½ V for an array of a block's rows."""
+        return V if self.root is None else V * array_ops.astype(self._of(b, self.root), V.dtype)
 
     def _of(self, b: int, V: Array) -> Array:
         return V[self.local.groups.span(b), :]
@@ -127,8 +125,10 @@ class _Blocks:
         x = local.groups.rows(b)
         z = local.features(x)
         A = array_ops.astype(local.left_out(x, z), dtype)
-        for _ in range(2):  # A is symmetric
-            A = self.xp.matrix_transpose(self.weighted(b, A))
+        if self.root is not None:
+            root = array_ops.astype(self._of(b, self.root), dtype)
+            A *= root
+            A *= root[:, 0]
         A = array_ops.set_diagonal(A, self.xp.linalg.diagonal(A) + self.alpha)
         L = linalg.lower_factor(A)
 

@@ -63,7 +63,7 @@ class Grouped:
 
     def rows(self, block: int) -> Array:
         """The rows of a block, of shape (n_b, d)."""
-        return self.points[self.span(block)]
+        return array_ops.span(self.points, int(self.edges[block]), int(self.edges[block + 1]))
 
     def arrange(self, V: Array) -> Array:
         """Return an array with one entry for each row of the data, in the order of the blocks."""
@@ -233,8 +233,8 @@ class BlockDiagonal:
         def product(b: int) -> None:
             span = self.groups.span(b)
             if span.stop > span.start:
-                v = array_ops.astype(arranged[span], self.dtype)
-                out[span] = array_ops.astype(self.block(b) @ v, xp.float64)
+                v = array_ops.astype(arranged[span, ...], self.dtype)
+                out[span, ...] = array_ops.astype(self.block(b) @ v, xp.float64)
 
         self.each(product)
         return self.groups.restore(out)

@@ -56,11 +56,11 @@ class BlockFunction:
         out = array_ops.empty((x.shape[0], self.dual.shape[1]), self.dual, xp.float64)
         order = np.argsort(labels, kind="stable")
         edges = np.searchsorted(labels[order], np.arange(len(local) + 1))
-        for b in np.flatnonzero(np.diff(edges)):
+        for b in map(int, np.flatnonzero(np.diff(edges))):
             for start in range(int(edges[b]), int(edges[b + 1]), AT_ONCE):
                 numbers = order[start : min(start + AT_ONCE, int(edges[b + 1]))]
                 array_ops.put_rows(
-                    out, numbers, self._in_block(local, array_ops.take_rows(x, numbers), int(b))
+                    out, numbers, self._in_block(local, array_ops.take_rows(x, numbers), b)
                 )
         return out
 
@@ -73,4 +73,4 @@ class BlockFunction:
             return values
         z = local.features(x)
         assert z is not None
-        return values + array_ops.astype(z, xp.float64) @ self.others[b]
+        return values + array_ops.astype(z, xp.float64) @ self.others[b, ...]

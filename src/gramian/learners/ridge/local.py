@@ -220,7 +220,7 @@ def _error(system: System, alpha: float, by: str) -> np.ndarray:
             free = free - xp.sum(
                 linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0
             )
-        least = np.finfo(float).tiny
+        least = float(np.finfo(float).tiny)
         free = xp.where(free > least, free, xp.full_like(free, least))
         if by == "loo":
             return array_ops.host_float64(xp.sum((own / free[:, None]) ** 2, axis=0))

@@ -56,6 +56,7 @@ RUNS = {
     "ExactLloyd": (KernelKMeans(8, kernel=MATRIX), 1500),
     "MiniBatches": (KernelKMeans(3, kernel=FEATURES, batch_size=500), 4000),
     "FeaturedLloyd": (KernelKMeans(3, kernel=FEATURES), 4000),
+    "ExactDPMeans": (OnlineKernelKMeans(0.9, kernel=MATRIX, max_clusters=5), 1500),
     "DPMeans": (OnlineKernelKMeans(0.9, kernel=FEATURES, max_clusters=5), 4000),
     "Decomposed": (KernelPCA(100, kernel=MATRIX, solver="direct"), 1200),
     "Krylov": (KernelPCA(5, kernel=MATRIX, solver="iterative"), 2000),

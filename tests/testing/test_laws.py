@@ -11,6 +11,7 @@ from gramian import (
     BKA,
     MEKA,
     RBF,
+    Exact,
     ExponentialDot,
     KernelKMeans,
     KernelPCA,
@@ -64,6 +65,8 @@ LEARNERS += [
     KernelRidgeClassifier(0.1, kernel=Local(RBF(0.1), 3)),
     KernelKMeans(3, kernel=LOCAL),
     KernelPCA(3, kernel=LOCAL, tol=1e-12),
+    OnlineKernelKMeans(expected_clusters=3, kernel=LOCAL),
+    OnlineKernelKMeans(0.6, kernel=Exact(RBF(0.1))),
 ]
 
 

@@ -253,6 +253,19 @@ class Approximation(
             )
         )
 
+    def expressed(self, learned: Any) -> Any:
+        """Return what was learned in the form that ``values`` multiplies new rows with."""
+        return learned
+
+    def values(self, rows: Rows, learned: Any) -> tuple[Array, Factors | None, DType]:
+        """Multiply the features of rows with what was learned, of shape (features, k).
+
+        Returns values of shape (n, k) in float64, the factors of the rows if they have all of K̃,
+        and the dtype that results for the user should have.
+        """
+        factors = self.factor_rows(rows)
+        return factors.features_matmul(learned), factors, factors.dtype
+
     def _feature_dtype(self, rows: Rows) -> DType:
         """Return the dtype of the features: that of the training rows."""
         return rows.xp.float32 if self._single else rows.xp.float64

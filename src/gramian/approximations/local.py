@@ -20,7 +20,7 @@ from gramian.approximations.blocks.partition import (
     split_bytes,
 )
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
@@ -260,19 +260,17 @@ class Local(Approximation):
         features = None if between is None else between._features
         return BlockDiagonal(self.kernel_, groups, features, self._width())
 
-    def expressed(self, dual: Array) -> BlockFunction:
-        """The function Σ_i dual_i k̃(x_i, ·) of the training rows, ready for new rows.
+    def expressed(self, learned: Array | BlockFunction) -> BlockFunction:
+        """Return the function Σ_i a_i k̃(x_i, ·) of coefficients a (n, k) of the training rows."""
+        if isinstance(learned, BlockFunction):
+            return learned
+        return BlockFunction.of(self._diagonal_of(self._groups), learned)
 
-        ``dual`` has shape (n, k).
-        """
-        return BlockFunction.of(self._diagonal_of(self._groups), dual)
-
-    def coefficients(self, function: BlockFunction) -> Array:
-        """The coefficients of the training rows, in their order, of shape (n, k)."""
-        return self._groups.restore(function.dual)
-
-    def values(self, rows: Rows, function: BlockFunction) -> Array:
-        """The values of a function for each row, of shape (n, k), in float64."""
+    def values(
+        self, rows: Rows, learned: Array | BlockFunction
+    ) -> tuple[Array, Factors | None, DType]:
+        """Return the values of a function for each row; see :meth:`Approximation.values`."""
+        function = self.expressed(learned)
         label_of = nearest_in(self.centres_, rows)
         local = self._diagonal_of(self._groups)
 
@@ -281,7 +279,8 @@ class Local(Approximation):
 
         serial = self.kernel_.serial
         k, double = function.dual.shape[1], rows.xp.float64
-        return rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
+        values = rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
+        return values, None, self._feature_dtype(rows)
 
     @one_blas_thread()
     def transform(self, X: RowsLike) -> Array:

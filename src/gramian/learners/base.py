@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.approximations import Approximation, Exact, Local
+from gramian.approximations import Approximation, Exact
 from gramian.approximations.base import Plan
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
@@ -21,7 +21,6 @@ from gramian.estimators.base import KernelEstimator, affordable, generator
 from gramian.estimators.parameters import KernelLike, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.learners.strategy import Problem, Strategy
-from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -74,6 +73,17 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         """Whether the learner's other parameters require the exact matrix of a plain kernel."""
         return getattr(self, "solver", "auto") != "auto"
 
+    def _has_features(self) -> bool:
+        """Whether rows have features: not with the exact matrix, or one that is exact in blocks."""
+        return getattr(self.kernel, "has_features", True)
+
+    def _check_features(self, what: str) -> None:
+        if not self._has_features():
+            raise ValueError(
+                f"{what} of {type(self).__name__} needs features: use an approximation, such as "
+                f"kernel=Nystroem(kernel, 1000), instead of {self.kernel!r}."
+            )
+
     # The problem of a fit: rows, weights, and the exact or approximate kernel matrix.
 
     def _problem(
@@ -124,7 +134,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     def _planned(self, rows: Rows, approximate: Approximate | None) -> Gram | Plan:
         """Return the exact matrix, or the plan of the approximation, that the fit will use."""
         param = self.kernel
-        if approximate is not None and isinstance(param, Exact | Local):
+        if approximate is not None and not self._has_features():
             raise ValueError(
                 f"{type(self).__name__} needs features here, which {type(param).__name__} does not "
                 f"have: use kernel={param.kernel!r}, or an approximation of it."
@@ -218,6 +228,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         y: Array | None = None,
     ) -> Any:
         """Pose the problem of a batch of rows, with factors; the first fits the approximation."""
+        self._check_features("partial_fit")
         if first:
             assert rng is not None
             rows, factors, weights = self._first_batch_of(X, rng, sample_weight, y)
@@ -233,12 +244,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     def _first_batch_of(
         self, X: RowsLike, rng: np.random.Generator, sample_weight: Array | None, y: Array | None
     ) -> tuple[Rows, Factors, Array | None]:
-        name, param = type(self).__name__, self.kernel
-        if isinstance(param, Exact | Local):
-            raise ValueError(
-                f"partial_fit of {name} needs features: use an approximation, such as "
-                f"kernel=Nystroem(kernel, 1000), instead of {param!r}."
-            )
+        param = self.kernel
         fitted = hasattr(param, "n_components_")
         rows = self._read(X, reset=True, min_rows=1 if fitted else 2)
         if not isinstance(param, Approximation):
@@ -247,14 +253,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         plan = param.plan(rows) if fitted else param.checked_plan(rows)
         return rows, self._factors(plan, rng, weights, y), weights
 
-    def _function(self, learned: Array | BlockFunction) -> Any:
+    def _function(self, learned: Any) -> Any:
         """Return what was learned in the form that new rows are multiplied with.
 
         It is another form only for coefficients of training rows in blocks.
         """
-        if isinstance(self.approximation_, Local) and not isinstance(learned, BlockFunction):
-            return self.approximation_.expressed(learned)
-        return learned
+        return learned if self.approximation_ is None else self.approximation_.expressed(learned)
 
     def _new_rows(self, X: RowsLike, learned: Any) -> NewRows:
         """Check new rows, and multiply their kernel values or features with what was learned.
@@ -263,12 +267,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         """
         check_is_fitted(self, "kernel_")
         rows = self._read(X, reset=False)
-        if isinstance(self.approximation_, Local):
-            values = self.approximation_.values(rows, self._function(learned))
-            return NewRows(rows, values, None, self.approximation_._feature_dtype(rows))
         if self.approximation_ is not None:
-            factors = self.approximation_.factor_rows(rows)
-            return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)
+            return NewRows(rows, *self.approximation_.values(rows, learned))
         gram = Gram(self.kernel_, rows, self.points_)
         product = gram.matmul(learned)
         product = array_ops.astype(product, array_ops.namespace(product).float64)

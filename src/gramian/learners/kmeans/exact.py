@@ -99,7 +99,7 @@ def on_matrix(
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            _add_up(gram, going, [_members(run.labels, weights, k) for run in going])
+            _add_up(gram, going, [members_of(run.labels, weights, k) for run in going])
             for run in going:
                 products = _move(run)
                 squared = run.norms - 2.0 * products  # distances less k(x, x)
@@ -115,7 +115,7 @@ def on_matrix(
     return runs
 
 
-def _members(labels: Array, weights: Array, k: int) -> Array:
+def members_of(labels: Array, weights: Array, k: int) -> Array:
     """Return the matrix (n, k) whose columns have the weights of each cluster's rows."""
     xp = array_ops.namespace(weights)
     numbers = array_ops.like(np.arange(k), weights)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.approximations import Approximation, Local, Nystroem
+from gramian.approximations import Approximation, Nystroem
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
@@ -27,7 +27,6 @@ from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
 from gramian.learners.ridge.local import LocalDirect, LocalPath
 from gramian.learners.ridge.systems import Rule, Solution, System, rounds_too_much
-from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 
 
@@ -211,7 +210,10 @@ class RidgeLearner(KernelLearner):
         for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
         name = "dual_coef_" if system.is_exact else "coef_"
-        setattr(self, name, self._coefficients(solution.coefficients))
+        learned = solution.coefficients
+        setattr(self, name, learned)
+        function = self._function(learned) if solution.function is None else solution.function
+        self._learned = None if function is learned else function
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
@@ -228,14 +230,6 @@ class RidgeLearner(KernelLearner):
                 stacklevel=4,
             )
 
-    def _coefficients(self, learned: Array | BlockFunction) -> Array:
-        """Return the coefficients of the training rows or of features, of shape (·, n_targets)."""
-        self._learned = None
-        if not isinstance(self.approximation_, Local):
-            return learned
-        self._learned = self._function(learned)
-        return self.approximation_.coefficients(self._learned)
-
     def _keep_one(self) -> None:
         """Reduce alpha_ to one number, for a single target or if all targets share it."""
         self.alpha_ = float(self.alpha_[0])
@@ -246,8 +240,8 @@ class RidgeLearner(KernelLearner):
         """Return K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
         coefficients = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coef_
-        local = self._learned is not None
-        new = self._new_rows(X, self._learned if local else coefficients)
-        if local and coefficients.ndim == 1:
+        learned = self.__dict__.get("_learned")
+        new = self._new_rows(X, coefficients if learned is None else learned)
+        if new.product.ndim > coefficients.ndim:
             new = new._replace(product=new.product[:, 0])
         return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

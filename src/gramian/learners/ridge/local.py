@@ -39,7 +39,7 @@ class LocalDirect(Strategy[System]):
         return [_memory(system)]
 
     def solve(self, system: System) -> Solution:
-        return Solution(solved(system, system.alphas))
+        return _solution(system, system.alphas)
 
 
 class LocalPath(Strategy[System]):
@@ -71,7 +71,7 @@ class LocalPath(Strategy[System]):
         tried = np.array(sorted(errors))
         path = AlphaPath(grid[tried], np.array([errors[i] for i in tried]))
         chosen = rule.choose(path.alphas, path.errors)
-        return Solution(solved(system, chosen), alphas=chosen, path=path)
+        return _solution(system, chosen)._replace(alphas=chosen, path=path)
 
 
 class _Inner(NamedTuple):
@@ -201,6 +201,11 @@ def solved(system: System, alphas: np.ndarray) -> BlockFunction:
     if not local.width:
         return BlockFunction(dual, None)
     return BlockFunction.from_shares(dual, array_ops.like(others, dual))
+
+
+def _solution(system: System, alphas: np.ndarray) -> Solution:
+    function = solved(system, alphas)
+    return Solution(_local(system).groups.restore(function.dual), function=function)
 
 
 def _error(system: System, alpha: float, by: str) -> np.ndarray:

@@ -31,7 +31,7 @@ from gramian.matrices.block_diagonal import BlockDiagonal, Grouped
 from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
-from gramian.rows import FeatureRows, Rows
+from gramian.rows import FeatureRows, Place, Rows
 
 __all__ = ["Local"]
 
@@ -139,7 +139,7 @@ class Local(Approximation):
     ) -> Local:
         """Like ``fit``, for rows that are already checked."""
         self._trained_on: Callable[[], Rows | None] | None = None
-        super().fit_rows(rows.place.here(rows), rng, y, weights, plan)
+        super().fit_rows(rows, rng, y, weights, plan)
         self._trained_on = weakref.ref(rows)
         return self
 
@@ -161,7 +161,9 @@ class Local(Approximation):
             choice(self, "partition", self.partition, PARTITIONS)
         labels, centres = split(gram, self.partition, plan.count, rng)
         self.labels_, self.centres_ = np.asarray(array_ops.to_numpy(labels)), centres
-        self._groups = Grouped.of(gram.rows, self.labels_, int(centres.shape[0]))
+        here = gram.rows.place.here(gram.rows)  # the model keeps them
+        self._groups = Grouped.of(here, self.labels_, int(centres.shape[0]))
+        self._trained_on = weakref.ref(gram.rows)
         self.block_sizes_ = self._groups.sizes
         local = self._diagonal_of(self._groups)
         config.check_fits(
@@ -246,19 +248,19 @@ class Local(Approximation):
     def factor_rows(self, rows: Rows) -> Factors:
         """Like ``factor``, for rows that are already checked."""
         training = self._is_training(rows)
-        rows = rows.place.here(rows)
-        groups = self._groups
+        groups, place = self._groups, rows.place
+        rows = place.here(rows)
         if not training:
             labels = array_ops.to_numpy(nearest(rows, self.centres_))
             groups = Grouped.of(rows, np.asarray(labels), len(self._groups))
         between = self.approximation_
         Z = self._nothing(rows) if between is None else between.factor_rows(rows).parts
-        return Factors(Z, local=self._diagonal_of(groups))
+        return Factors(Z, local=self._diagonal_of(groups, place))
 
-    def _diagonal_of(self, groups: Grouped) -> BlockDiagonal:
+    def _diagonal_of(self, groups: Grouped, place: Place | None = None) -> BlockDiagonal:
         between = self.approximation_
         features = None if between is None else between._features
-        return BlockDiagonal(self.kernel_, groups, features, self._width())
+        return BlockDiagonal(self.kernel_, groups, features, self._width(), place=place)
 
     def expressed(self, learned: Array | BlockFunction) -> BlockFunction:
         """Return the function Σ_i a_i k̃(x_i, ·) of coefficients a (n, k) of the training rows."""

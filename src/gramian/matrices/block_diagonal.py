@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from gramian.backend.array_ops import Array
 from gramian.backend.threads import in_order
 from gramian.kernels import Kernel
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, Rows
+from gramian.rows import ArrayRows, Place, Rows
 
+TASKS = 4  # of each worker of a cluster
 Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
 
 
@@ -60,6 +62,13 @@ class Grouped:
 
     def span(self, block: int) -> slice:
         return slice(int(self.edges[block]), int(self.edges[block + 1]))
+
+    def only(self, start: int, stop: int) -> Grouped:
+        """Return some of the blocks, of the same rows numbered anew."""
+        first, last = int(self.edges[start]), int(self.edges[stop])
+        order = np.arange(last - first, dtype=self.order.dtype)
+        points = array_ops.span(self.points, first, last)
+        return Grouped(points, order, self.edges[start : stop + 1] - first, self.row_bytes)
 
     def rows(self, block: int) -> Array:
         """The rows of a block, of shape (n_b, d)."""
@@ -109,6 +118,8 @@ class BlockDiagonal:
         The number of features.
     kept : sequence of arrays, optional
         The blocks of D, if they are kept. They are computed whenever they are needed otherwise.
+    place : Place, optional
+        Where rows of the data are: workers may compute blocks. By default, this process.
     """
 
     def __init__(
@@ -118,12 +129,28 @@ class BlockDiagonal:
         features: Features | None = None,
         width: int = 0,
         kept: Sequence[Array] | None = None,
+        place: Place | None = None,
     ) -> None:
         self.kernel = kernel
         self.groups = groups
         self.width = width
         self._features = features
         self._kept = kept
+        self.place = place
+
+    def only(self, start: int, stop: int) -> BlockDiagonal:
+        """Return some of the blocks, for one process."""
+        groups = self.groups.only(start, stop)
+        return BlockDiagonal(self.kernel, groups, self._features, self.width)
+
+    def shares(self) -> list[tuple[int, int]]:
+        """Return spans of blocks that workers compute, a few for each; none in one process."""
+        workers = 0 if self.place is None else self.place.workers
+        if not workers:
+            return []
+        count = min(TASKS * workers, len(self))
+        edges = np.linspace(0, len(self), count + 1).astype(int)
+        return [(int(a), int(b)) for a, b in pairwise(edges)]
 
     def __len__(self) -> int:
         return len(self.groups)

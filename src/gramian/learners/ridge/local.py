@@ -8,7 +8,10 @@ the diagonal. Weighted rows have W^½ on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,26 +146,49 @@ class _Blocks:
             diagonal = array_ops.astype(linalg.diagonal_of_inverse(L), self.xp.float64)
         return _Inner(z, targets, features, diagonal)
 
+    def only(self, start: int, stop: int) -> _Blocks:
+        """Some of the blocks, for a worker: it has neither the others nor their rows."""
+        part, edges = copy(self), self.local.groups.edges
+        rows = slice(int(edges[start]), int(edges[stop]))
+        part.local, part.Y = self.local.only(start, stop), self.Y[rows, :]
+        part.root = None if self.root is None else self.root[rows, :]
+        part.kept = None
+        return part
+
+    def walk(self, operation: Callable[[_Blocks, int], Any], label: str) -> Iterator[Any]:
+        """Yield what an operation gives for each block, in their order."""
+        parts = [partial(_each, self.only(*span), operation) for span in self.local.shares()]
+        if parts:
+            assert self.local.place is not None
+            yield from chain(*(self.local.place.call(parts) or ()))
+        else:
+            yield from self.local.walk(partial(operation, self), label)
+
+    def total(self, operation: Callable[[_Blocks, int], Any], label: str) -> list[np.ndarray]:
+        """The sums of the arrays that an operation gives for each block."""
+        parts = [partial(_added, self.only(*span), operation) for span in self.local.shares()]
+        if not parts:
+            return _added(self, operation, label)
+        assert self.local.place is not None
+        return _sum(self.local.place.call(parts) or ())
+
     def between(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The Cholesky factor of M, and w; None where nothing is between blocks."""
         if not self.local.width:
             return None
-        r, t = self.local.width, self.Y.shape[1]
-        M, right = np.eye(r), np.zeros((r, t))
-
-        def sums(b: int) -> tuple[np.ndarray, np.ndarray]:
-            inner = self.inner(b)
-            assert inner.z is not None
-            turned = self.xp.matrix_transpose(inner.z)
-            products = (turned @ array_ops.astype(V, turned.dtype) for V in inner[1:3])
-            h, G = (array_ops.host_float64(product) for product in products)
-            return G, h
-
-        for G, h in self.local.walk(sums, "kernel ridge"):
-            M += G
-            right += h
-        factor = scipy.linalg.cholesky((M + M.T) / 2, lower=True)
+        M, right = self.total(_Blocks.sums, "kernel ridge")
+        M = np.eye(len(M)) + (M + M.T) / 2
+        factor = scipy.linalg.cholesky(M, lower=True)
         return factor, scipy.linalg.cho_solve((factor, True), right)
+
+    def sums(self, b: int) -> tuple[np.ndarray, np.ndarray]:
+        """Z_bᵀ A_b⁻¹ Z_b and Z_bᵀ A_b⁻¹ Y_b."""
+        inner = self.inner(b)
+        assert inner.z is not None
+        turned = self.xp.matrix_transpose(inner.z)
+        products = (turned @ array_ops.astype(V, turned.dtype) for V in inner[1:3])
+        h, G = (array_ops.host_float64(product) for product in products)
+        return G, h
 
     def coefficients(self, b: int, w: np.ndarray | None) -> tuple[_Inner, Array]:
         """The block, and its coefficients W^-½ a_b, of shape (n_b, t), in float64."""
@@ -186,14 +212,8 @@ def solved(system: System, alphas: np.ndarray) -> BlockFunction:
         found = blocks.between()
         w = None if found is None else found[1]
 
-        def finish(b: int, blocks: _Blocks = blocks, w: np.ndarray | None = w) -> Any:
-            inner, own = blocks.coefficients(b, w)
-            if inner.z is None:
-                return blocks.weighted(b, own), None
-            turned = blocks.xp.matrix_transpose(array_ops.astype(inner.z, blocks.xp.float64))
-            return blocks.weighted(b, own), array_ops.to_numpy(turned @ own)
-
-        for b, (own, share) in enumerate(local.walk(finish, "kernel ridge")):
+        found_of = partial(_finished, w=w)
+        for b, (own, share) in enumerate(blocks.walk(found_of, "kernel ridge")):
             for i, column in enumerate(where):
                 dual[local.groups.span(b), int(column)] = own[:, i]
             if share is not None:
@@ -208,37 +228,69 @@ def _solution(system: System, alphas: np.ndarray) -> Solution:
     return Solution(_local(system).groups.restore(function.dual), function=function)
 
 
+def _finished(blocks: _Blocks, b: int, w: np.ndarray | None) -> tuple[Array, np.ndarray | None]:
+    """The coefficients a_b of a block, and Z_bᵀ a_b if there are features."""
+    inner, own = blocks.coefficients(b, w)
+    if inner.z is None:
+        return blocks.weighted(b, own), None
+    turned = blocks.xp.matrix_transpose(array_ops.astype(inner.z, blocks.xp.float64))
+    return blocks.weighted(b, own), array_ops.to_numpy(turned @ own)
+
+
 def _error(system: System, alpha: float, by: str) -> np.ndarray:
     """The error of leaving out rows, or generalised cross-validation, for each target."""
     blocks = _Blocks(system, alpha, np.arange(system.n_targets), diagonal=True)
-    xp, found = blocks.xp, blocks.between()
-    w = None if found is None else found[1]
     sums = Sums.without_features(system.Y, system.weights)
-
-    def missed(b: int) -> np.ndarray:
-        inner, own = blocks.coefficients(b, w)
-        free = inner.diagonal
-        assert free is not None
-        if found is not None:
-            assert inner.features is not None
-            turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
-            free = free - xp.sum(
-                linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0
-            )
-        least = float(np.finfo(float).tiny)
-        free = xp.where(free > least, free, xp.full_like(free, least))
-        if by == "loo":
-            return array_ops.host_float64(xp.sum((own / free[:, None]) ** 2, axis=0))
-        counts = xp.ones_like(free)
-        if blocks.root is not None:
-            counts = array_ops.astype(blocks._of(b, blocks.root)[:, 0] > 0, xp.float64)
-        squares = array_ops.host_float64(xp.sum(own**2, axis=0))
-        return np.append(squares, float(xp.sum(free * counts)))
-
-    total = sum(blocks.local.walk(missed, "leaving out rows"))
+    missed = partial(_missed, found=blocks.between(), by=by)
+    total, free = blocks.total(missed, "leaving out rows")
     if by == "loo":
         return total / sums.weight
-    return total[:-1] / sums.weight * (sums.rows / total[-1]) ** 2
+    return total / sums.weight * (sums.rows / float(free)) ** 2
+
+
+def _missed(
+    blocks: _Blocks, b: int, found: tuple[np.ndarray, np.ndarray] | None, by: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The squared errors of a block's rows, and the sum of the inverse's diagonal."""
+    xp = blocks.xp
+    inner, own = blocks.coefficients(b, None if found is None else found[1])
+    free = inner.diagonal
+    assert free is not None
+    if found is not None:
+        assert inner.features is not None
+        turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
+        free = free - xp.sum(
+            linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0
+        )
+    least = float(np.finfo(float).tiny)
+    free = xp.where(free > least, free, xp.full_like(free, least))
+    missed = own / free[:, None] if by == "loo" else own
+    counts = xp.ones_like(free)
+    if blocks.root is not None:
+        counts = array_ops.astype(blocks._of(b, blocks.root)[:, 0] > 0, xp.float64)
+    squares = array_ops.host_float64(xp.sum(missed**2, axis=0))
+    return squares, np.asarray(float(xp.sum(free * counts)))
+
+
+def _each(blocks: _Blocks, operation: Callable[[_Blocks, int], Any]) -> list[Any]:
+    return list(blocks.walk(operation, "blocks"))
+
+
+def _added(
+    blocks: _Blocks, operation: Callable[[_Blocks, int], Any], label: str = "blocks"
+) -> list[np.ndarray]:
+    return _sum(blocks.walk(operation, label))
+
+
+def _sum(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The sums of arrays that each part has, in float64."""
+    total: list[np.ndarray] = []
+    for part in parts:
+        if not total:
+            total = [np.zeros(np.shape(array)) for array in part]
+        for array, more in zip(total, part, strict=True):
+            array += more
+    return total
 
 
 def _largest(system: System) -> float:

@@ -141,6 +141,11 @@ def part_chunk(
         return operation(_read(reading, first, chunk), first)
 
 
+def called(call: Call, arrays: list[np.ndarray], reading: Reading) -> Any:
+    with _alone(reading):
+        return call.function(arrays, reading.device)()
+
+
 def take_chunk(reading: Reading, first: int, chunk: Array, numbers: np.ndarray) -> Array:
     rows = _read(reading._replace(device=None), first, chunk)
     return rows.take(numbers)

@@ -17,6 +17,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
+from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors, unprojected
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
@@ -124,6 +125,7 @@ class Solution(NamedTuple):
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
     alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
     path: AlphaPath | None = None  # all that were tried
+    function: BlockFunction | None = None  # what coefficients of rows in blocks are for new rows
 
     @property
     def at_lower_end(self) -> bool:

@@ -1,0 +1,232 @@
+"""Score against time on sets of 7,000 to 50,000 rows: kernel methods, SVM and boosting."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.svm import SVC, SVR
+
+from benchmarks.harness import table, write_whole
+from benchmarks.local.chart import chart
+from benchmarks.local.data import REGRESSION, SCALES, Split, divided, sampled
+from gramian import (
+    BKA,
+    MEKA,
+    RBF,
+    Approximation,
+    Exact,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Local,
+    Nystroem,
+)
+from gramian.approximations import ApproximationWarning
+
+OUT = Path(__file__).parents[2] / "out" / "benchmarks" / "local"
+FEW, MANY = 10_000, 50_000  # rows of a set, for training and testing
+TUNED_ROWS = {FEW: 2_500, MANY: 5_000}  # training rows on which gamma and alpha are chosen
+EXACT_ROWS = 20_000  # the exact method gets no more than this
+GAMMAS = (0.25, 1.0, 4.0, 16.0, 64.0)  # times that of the median distance
+ALPHAS = (0.003, 0.03, 0.3)  # 1 / (2 C) of the support vector machine
+BLOCKS, RANK = 10, 500  # of BKA and MEKA
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method at one size; contenders of the same method share their gamma and alpha."""
+
+    method: str
+    size: str
+    make: Callable[[RBF, int], Any]  # of a kernel and the number of rows: an approximation
+
+
+def local(rows_a_block: int, m: int) -> Callable[[RBF, int], Approximation]:
+    def make(kernel: RBF, n: int) -> Approximation:
+        inner: Any = Nystroem(kernel, m, landmarks="uniform") if m else kernel
+        return Local(inner, max(n // rows_a_block, 1), random_state=0)
+
+    return make
+
+
+def nystroem(m: int) -> Contender:
+    return Contender("Nyström", f"m = {m}", lambda kernel, n: Nystroem(kernel, min(m, n)))
+
+
+# Of each method the first is the one that gamma and alpha are chosen with.
+KERNEL_METHODS = [
+    nystroem(1000),
+    nystroem(300),
+    nystroem(3000),
+    Contender("BKA", f"rank {RANK}", lambda kernel, n: BKA(kernel, RANK, n_blocks=BLOCKS)),
+    Contender("MEKA", f"rank {RANK}", lambda kernel, n: MEKA(kernel, RANK, n_blocks=BLOCKS)),
+    Contender("Local(RBF)", "1000 a block", local(1000, 0)),
+    Contender("Local(RBF)", "500 a block", local(500, 0)),
+    Contender("Local(RBF)", "2000 a block", local(2000, 0)),
+    Contender("Local(Nyström)", "1000 a block, m = 300", local(1000, 300)),
+    Contender("Local(Nyström)", "500 a block, m = 300", local(500, 300)),
+    Contender("Local(Nyström)", "2000 a block, m = 300", local(2000, 300)),
+    Contender("Local(Nyström)", "1000 a block, m = 1000", local(1000, 1000)),
+    Contender("exact", "", lambda kernel, n: Exact(kernel)),
+]
+
+
+@dataclass(frozen=True)
+class Result:
+    set: str
+    rows: int  # that it learned from
+    method: str
+    size: str
+    score: float
+    fit: float  # seconds
+    predict: float
+    cpu: float  # seconds of all cores, for both; other load on the machine hardly affects it
+    gamma: float
+    alpha: float
+
+    @property
+    def seconds(self) -> float:
+        return self.fit + self.predict
+
+
+def ridge(name: str, contender: Contender, gamma: float, alpha: float, n: int) -> Any:
+    kind = KernelRidge if name in REGRESSION else KernelRidgeClassifier
+    return kind(alpha, contender.make(RBF(gamma), n), random_state=0)
+
+
+def machine(name: str, gamma: float, alpha: float) -> Any:
+    kind = SVR if name in REGRESSION else SVC
+    return kind(C=1 / (2 * alpha), gamma=gamma, cache_size=1000)
+
+
+def boosting(name: str, trees: int) -> Any:
+    regression = name in REGRESSION
+    kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    return kind(max_iter=trees, early_stopping=False, random_state=0)
+
+
+def tried(model: Any, split: Split) -> tuple[float, float, float, float]:
+    """The score on the test rows, and the seconds of the fit, of the prediction, and of cores."""
+    with warnings.catch_warnings():  # about blocks that were merged, or fewer landmarks
+        warnings.simplefilter("ignore", ApproximationWarning)
+        start, begun = time.perf_counter(), time.process_time()
+        model.fit(split.X, split.y)
+        fitted = time.perf_counter()
+        score = float(model.score(split.X_test, split.y_test))
+        done = time.perf_counter()
+        return score, fitted - start, done - fitted, time.process_time() - begun
+
+
+def best(
+    make: Callable[[float, float], Any], split: Split, gammas: list[float]
+) -> tuple[float, float]:
+    """The gamma and alpha with the best score on the rows held out."""
+    scores = {(g, a): tried(make(g, a), split)[0] for g in gammas for a in ALPHAS}
+    return max(scores, key=scores.__getitem__)
+
+
+def measured(name: str, most: int) -> list[Result]:
+    """All contenders; gamma and alpha are chosen on a part of the training rows."""
+    split = sampled(name, most)
+    n = len(split.X)
+    some = np.random.default_rng(1).permutation(n)[: TUNED_ROWS[most]]
+    inner = divided(split.X[some], split.y[some], seed=2)
+    scale = RBF("median").fit(inner.X).gamma_
+    gammas = [scale * factor for factor in GAMMAS]
+    found: list[Result] = []
+
+    def keep(method: str, size: str, model: Any, gamma: float, alpha: float) -> None:
+        found.append(Result(name, n, method, size, *tried(model, split), gamma, alpha))
+        print(f"{name}: {method} {size}: {found[-1].score:.4f}", flush=True)
+
+    chosen: dict[str, tuple[float, float]] = {}
+    for each in KERNEL_METHODS:
+        if each.method == "exact" and n > EXACT_ROWS:
+            continue
+        if each.method not in chosen:
+            count = len(inner.X)
+            chosen[each.method] = best(
+                lambda g, a, c=each, k=count: ridge(name, c, g, a, k),  # type: ignore[misc]
+                inner,
+                gammas,
+            )
+        gamma, alpha = chosen[each.method]
+        keep(each.method, each.size, ridge(name, each, gamma, alpha, n), gamma, alpha)
+    gamma, alpha = best(lambda g, a: machine(name, g, a), inner, gammas)
+    keep("SVM", "", machine(name, gamma, alpha), gamma, alpha)
+    for trees in (100, 300):
+        keep("boosting", f"{trees} trees", boosting(name, trees), 0.0, 0.0)
+    return found
+
+
+def stored(name: str, most: int) -> Path:
+    return OUT / f"{name}-{most}.json"
+
+
+def kept(name: str, most: int) -> list[Result]:
+    return [Result(**each) for each in json.loads(stored(name, most).read_text())]
+
+
+COLUMNS = ["Nyström", "BKA", "MEKA", "Local(RBF)", "Local(Nyström)", "exact", "SVM", "boosting"]
+
+
+def in_time(results: list[Result], method: str, seconds: float) -> Result | None:
+    """The best of a method that takes no longer than this; its fastest where all do."""
+    own = [each for each in results if each.method == method]
+    fast = [each for each in own if each.seconds <= seconds]
+    if fast:
+        return max(fast, key=lambda each: each.score)
+    return min(own, key=lambda each: each.seconds, default=None)
+
+
+def show(by_set: dict[str, list[Result]]) -> None:
+    """The best score of each method with its seconds; then at equal time against Nyström."""
+    lines = []
+    for name, results in by_set.items():
+        line = [name, f"{results[0].rows:,}"]
+        for method in COLUMNS:
+            top = in_time(results, method, float("inf"))
+            line.append("" if top is None else f"{top.score:.4f} ({top.seconds:.1f})")
+        lines.append(line)
+    print("\nThe best score of each method (accuracy, or R²), with the seconds of its fit and")
+    print("prediction.\n")
+    print(table(["set", "rows", *COLUMNS], lines), "\n")
+    lines = []
+    for name, results in by_set.items():
+        for own in (each for each in results if each.method.startswith("Local")):
+            other = in_time(results, "Nyström", own.seconds)
+            assert other is not None
+            lines.append(
+                [
+                    name,
+                    own.method,
+                    own.size,
+                    f"{own.score:.4f}",
+                    f"{own.seconds:.2f}",
+                    f"{other.score:.4f} ({other.size}, {other.seconds:.2f})",
+                    f"{own.score - other.score:+.4f}",
+                ]
+            )
+    print("Against the best Nyström that takes no longer, or the fastest where all take longer.\n")
+    print(table(["set", "method", "size", "score", "s", "Nyström", "gain"], lines))
+
+
+def main(full: bool, only: list[str]) -> None:
+    most = MANY if full else FEW
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name in only or SCALES:
+        if not stored(name, most).exists():
+            found = [asdict(each) for each in measured(name, most)]
+            write_whole(stored(name, most), json.dumps(found, indent=1))
+    by_set = {name: kept(name, most) for name in SCALES if stored(name, most).exists()}
+    show(by_set)
+    picture = OUT / f"sets-{most}.svg"
+    write_whole(picture, chart({name: [*results] for name, results in by_set.items()}))
+    print(f"\n→ {picture.relative_to(OUT.parents[2])}")

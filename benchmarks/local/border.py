@@ -78,11 +78,11 @@ def measured(name: str, split: Split, m: int) -> list[Any]:
     function = approximation.expressed(model.dual_coef_.reshape(Y.shape))
     local = approximation._diagonal_of(approximation._groups)
     two = two_nearest(split.X_test, np.asarray(approximation.centres_))
-    start = time.perf_counter()
+    start = time.process_time()
     first = function.at(local, split.X_test, two.first)
-    once = time.perf_counter() - start
+    once = time.process_time() - start
     second = function.at(local, split.X_test, two.second)
-    twice = time.perf_counter() - start
+    twice = time.process_time() - start
     averages = [two.average(first, second, power) for power in POWERS]
     near = two.closeness >= np.quantile(two.closeness, 1 - NEAR)
     jump = np.abs(first - second).mean(axis=1)
@@ -106,6 +106,6 @@ def main(full: bool, only: list[str]) -> None:
         f"standard deviation of 1. Near: the {NEAR:.0%} of the rows closest to a border. Average:"
     )
     print("of both blocks, weighted by inverse squared distances to their centres, or by their")
-    print("fourth powers (sharp). Time: of a prediction from two blocks, over that from one.\n")
+    print("fourth powers (sharp). Time: CPU seconds for values of both blocks, over those of one.\n")
     header = ["set", "m", "jump, near", "others", "nearest", "average", "sharp"]
     print(table([*header, "near: nearest", "average ", "sharp ", "time"], lines))

@@ -161,7 +161,7 @@ def measured(name: str, most: int) -> list[Result]:
         keep(each.method, each.size, ridge(name, each, gamma, alpha, n), gamma, alpha)
     gamma, alpha = best(lambda g, a: machine(name, g, a), inner, gammas)
     keep("SVM", "", machine(name, gamma, alpha), gamma, alpha)
-    for trees in (100, 300):
+    for trees in (100,) if most == FEW else (100, 300):
         keep("boosting", f"{trees} trees", boosting(name, trees), 0.0, 0.0)
     return found
 

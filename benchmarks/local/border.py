@@ -106,6 +106,8 @@ def main(full: bool, only: list[str]) -> None:
         f"standard deviation of 1. Near: the {NEAR:.0%} of the rows closest to a border. Average:"
     )
     print("of both blocks, weighted by inverse squared distances to their centres, or by their")
-    print("fourth powers (sharp). Time: CPU seconds for values of both blocks, over those of one.\n")
+    print(
+        "fourth powers (sharp). Time: CPU seconds for values of both blocks, over those of one.\n"
+    )
     header = ["set", "m", "jump, near", "others", "nearest", "average", "sharp"]
     print(table([*header, "near: nearest", "average ", "sharp ", "time"], lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ EXACT_ROWS = 20_000  # the exact method gets no more than this
 GAMMAS = (0.25, 1.0, 4.0, 16.0, 64.0)  # times that of the median distance
 ALPHAS = (0.003, 0.03, 0.3)  # 1 / (2 C) of the support vector machine
 BLOCKS, RANK = 10, 500  # of BKA and MEKA
+
+
+Maker = Callable[[float, float, int], Any]  # of gamma, alpha and the number of rows: a model
 
 
 @dataclass(frozen=True)
@@ -124,46 +127,11 @@ def tried(model: Any, split: Split) -> tuple[float, float, float, float]:
         return score, fitted - start, done - fitted, time.process_time() - begun
 
 
-def best(
-    make: Callable[[float, float], Any], split: Split, gammas: list[float]
-) -> tuple[float, float]:
+def best(make: Maker, split: Split, gammas: list[float]) -> tuple[float, float]:
     """The gamma and alpha with the best score on the rows held out."""
-    scores = {(g, a): tried(make(g, a), split)[0] for g in gammas for a in ALPHAS}
-    return max(scores, key=scores.__getitem__)
-
-
-def measured(name: str, most: int) -> list[Result]:
-    """All contenders; gamma and alpha are chosen on a part of the training rows."""
-    split = sampled(name, most)
     n = len(split.X)
-    some = np.random.default_rng(1).permutation(n)[: TUNED_ROWS[most]]
-    inner = divided(split.X[some], split.y[some], seed=2)
-    scale = RBF("median").fit(inner.X).gamma_
-    gammas = [scale * factor for factor in GAMMAS]
-    found: list[Result] = []
-
-    def keep(method: str, size: str, model: Any, gamma: float, alpha: float) -> None:
-        found.append(Result(name, n, method, size, *tried(model, split), gamma, alpha))
-        print(f"{name}: {method} {size}: {found[-1].score:.4f}", flush=True)
-
-    chosen: dict[str, tuple[float, float]] = {}
-    for each in KERNEL_METHODS:
-        if each.method == "exact" and n > EXACT_ROWS:
-            continue
-        if each.method not in chosen:
-            count = len(inner.X)
-            chosen[each.method] = best(
-                lambda g, a, c=each, k=count: ridge(name, c, g, a, k),  # type: ignore[misc]
-                inner,
-                gammas,
-            )
-        gamma, alpha = chosen[each.method]
-        keep(each.method, each.size, ridge(name, each, gamma, alpha, n), gamma, alpha)
-    gamma, alpha = best(lambda g, a: machine(name, g, a), inner, gammas)
-    keep("SVM", "", machine(name, gamma, alpha), gamma, alpha)
-    for trees in (100,) if most == FEW else (100, 300):
-        keep("boosting", f"{trees} trees", boosting(name, trees), 0.0, 0.0)
-    return found
+    scores = {(g, a): tried(make(g, a, n), split)[0] for g in gammas for a in ALPHAS}
+    return max(scores, key=scores.__getitem__)
 
 
 def stored(name: str, most: int) -> Path:
@@ -171,7 +139,45 @@ def stored(name: str, most: int) -> Path:
 
 
 def kept(name: str, most: int) -> list[Result]:
+    if not stored(name, most).exists():
+        return []
     return [Result(**each) for each in json.loads(stored(name, most).read_text())]
+
+
+def contenders(name: str, n: int, most: int) -> Iterator[tuple[str, str, Maker]]:
+    """Method, size, and a function that makes the model from gamma, alpha and the rows."""
+    for each in KERNEL_METHODS:
+        if each.method != "exact" or n <= EXACT_ROWS:
+            yield (
+                each.method,
+                each.size,
+                lambda g, a, count, each=each: ridge(name, each, g, a, count),  # type: ignore[misc]
+            )
+    yield "SVM", "", lambda g, a, count: machine(name, g, a)
+    for trees in (100,) if most == FEW else (100, 300):
+        yield "boosting", f"{trees} trees", lambda g, a, count, t=trees: boosting(name, t)  # type: ignore[misc]
+
+
+def measure(name: str, most: int) -> None:
+    """Measure what is not stored yet; gamma and alpha are chosen on a part of the training rows."""
+    split = sampled(name, most)
+    n = len(split.X)
+    some = np.random.default_rng(1).permutation(n)[: TUNED_ROWS[most]]
+    inner = divided(split.X[some], split.y[some], seed=2)
+    scale = RBF("median").fit(inner.X).gamma_
+    found = kept(name, most)
+    chosen = {each.method: (each.gamma, each.alpha) for each in found}
+    for method, size, make in contenders(name, n, most):
+        if any((each.method, each.size) == (method, size) for each in found):
+            continue
+        if method == "boosting":
+            chosen[method] = (0.0, 0.0)
+        elif method not in chosen:
+            chosen[method] = best(make, inner, [scale * factor for factor in GAMMAS])
+        model = make(*chosen[method], n)
+        found.append(Result(name, n, method, size, *tried(model, split), *chosen[method]))
+        print(f"{name}: {method} {size}: {found[-1].score:.4f}", flush=True)
+        write_whole(stored(name, most), json.dumps([asdict(each) for each in found], indent=1))
 
 
 COLUMNS = ["Nyström", "BKA", "MEKA", "Local(RBF)", "Local(Nyström)", "exact", "SVM", "boosting"]
@@ -222,11 +228,9 @@ def main(full: bool, only: list[str]) -> None:
     most = MANY if full else FEW
     OUT.mkdir(parents=True, exist_ok=True)
     for name in only or SCALES:
-        if not stored(name, most).exists():
-            found = [asdict(each) for each in measured(name, most)]
-            write_whole(stored(name, most), json.dumps(found, indent=1))
-    by_set = {name: kept(name, most) for name in SCALES if stored(name, most).exists()}
+        measure(name, most)
+    by_set = {name: found for name in SCALES if (found := kept(name, most))}
     show(by_set)
     picture = OUT / f"sets-{most}.svg"
-    write_whole(picture, chart({name: [*results] for name, results in by_set.items()}))
+    write_whole(picture, chart(by_set))
     print(f"\n→ {picture.relative_to(OUT.parents[2])}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
+from benchmarks.local.data import Options
+
 PARTS = ("covtype", "sets", "border", "links", "million")
 
 
@@ -17,10 +19,14 @@ def main() -> None:
     parser.add_argument("part", nargs="?", choices=PARTS, help="by default all")
     parser.add_argument("only", nargs="*", help="of sets and border: names of data sets")
     parser.add_argument("--full", action="store_true", help="five splits, and up to 50,000 rows")
-    options = parser.parse_args()
-    for part in [options.part] if options.part else PARTS:
+    parser.add_argument(
+        "--cpu", action="store_true", help="of sets: CPU seconds, for a machine with other load"
+    )
+    given = parser.parse_args()
+    options = Options(given.full, given.only, given.cpu)
+    for part in [given.part] if given.part else PARTS:
         print(f"### {part}\n", flush=True)
-        import_module(f"benchmarks.local.{part}").main(options.full, options.only)
+        import_module(f"benchmarks.local.{part}").main(options)
         print()
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.harness import table
-from benchmarks.local.data import REGRESSION, Split, sampled
+from benchmarks.local.data import REGRESSION, Options, Split, sampled
 from gramian import RBF, KernelRidge, Local, Nystroem
 
 # Data, gamma, alpha.
@@ -93,10 +93,10 @@ def measured(name: str, split: Split, m: int) -> list[Any]:
     return [name, m, *jumps, *(f"{each:.4f}" for each in scores), f"{twice / once:.1f}"]
 
 
-def main(full: bool, only: list[str]) -> None:
-    most = 50_000 if full else 10_000
+def main(options: Options) -> None:
+    most = 50_000 if options.full else 10_000
     lines = []
-    for name in only or SETS:
+    for name in options.only or SETS:
         split = sampled(name, most)
         lines += [measured(name, split, m) for m in (0, LANDMARKS)]
     print(f"Ridge on {ROWS_A_BLOCK} rows a block, with and without Nyström between them; at most")

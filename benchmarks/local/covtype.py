@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.harness import Growth, measure_growth, table
-from benchmarks.local.data import covtype
+from benchmarks.local.data import Options, covtype
 from gramian import RBF, KernelRidgeClassifier, Local, Nystroem
 
 # Blocks, landmarks, gamma, alpha.
@@ -62,8 +62,8 @@ def line(name: str, classes: int, runs: list[Growth]) -> list[str]:
     ]
 
 
-def main(full: bool, only: list[str]) -> None:
-    splits = 5 if full else 1
+def main(options: Options) -> None:
+    splits = 5 if options.full else 1
     print("Covtype, columns in [0, 1], float32: 464,810 rows to learn from, 116,202 to test on;")
     print(f"mean and least accuracy of {splits} splits, mean seconds, largest growth of memory in")
     print("fresh processes. CPU: seconds of all cores, for fit and prediction.\n")

@@ -27,6 +27,14 @@ REGRESSION = ("cadata", "cpusmall")
 MOST_ROWS = 50_000
 
 
+class Options(NamedTuple):
+    """What a part measures."""
+
+    full: bool  # five splits, and up to 50,000 rows
+    only: list[str]  # names of sets; none means all
+    cpu: bool  # show CPU seconds
+
+
 class Split(NamedTuple):
     X: np.ndarray
     y: np.ndarray

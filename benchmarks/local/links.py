@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import table
-from benchmarks.local.data import sampled
+from benchmarks.local.data import Options, sampled
 from gramian import MEKA, RBF, Local, Nystroem
 
 # Data, gammas: where the kernel is smooth, and where it is local.
@@ -51,9 +51,12 @@ def measured(name: str, gamma: float) -> list[list[Any]]:
     return [line(name, gamma, method, K_, K) for method, K_ in matrices.items()]
 
 
-def main(full: bool, only: list[str]) -> None:
+def main(options: Options) -> None:
     lines = [
-        each for name in only or SETS for gamma in SETS[name] for each in measured(name, gamma)
+        each
+        for name in options.only or SETS
+        for gamma in SETS[name]
+        for each in measured(name, gamma)
     ]
     print(f"{ROWS:,} rows, {BLOCKS} blocks by k-means, MEKA with rank {RANK} in all; as many")
     print(

@@ -13,7 +13,7 @@ import numpy as np
 
 import gramian
 from benchmarks.harness import Growth, measure_growth, table
-from benchmarks.local.data import covtype
+from benchmarks.local.data import Options, covtype
 from gramian import RBF, KernelRidgeClassifier, Local, Nystroem
 
 BUDGET = "1GB"
@@ -106,8 +106,8 @@ def line(where: str, n: int, m: int, growth: Growth) -> list[str]:
     ]
 
 
-def main(full: bool, only: list[str]) -> None:
-    n = 1_000_000 if full else 200_000
+def main(options: Options) -> None:
+    n = 1_000_000 if options.full else 200_000
     lines = []
     for where, run in (("NPY file", from_file), ("dask, two workers", on_dask)):
         for m in (0, LANDMARKS):

@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from sklearn.svm import SVC, SVR
 
 from benchmarks.harness import table, write_whole
 from benchmarks.local.chart import chart
-from benchmarks.local.data import REGRESSION, SCALES, Split, divided, sampled
+from benchmarks.local.data import REGRESSION, SCALES, Options, Split, divided, sampled
 from gramian import (
     BKA,
     MEKA,
@@ -224,12 +224,17 @@ def show(by_set: dict[str, list[Result]]) -> None:
     print(table(["set", "method", "size", "score", "s", "Nyström", "gain"], lines))
 
 
-def main(full: bool, only: list[str]) -> None:
-    most = MANY if full else FEW
+def main(options: Options) -> None:
+    most = MANY if options.full else FEW
     OUT.mkdir(parents=True, exist_ok=True)
-    for name in only or SCALES:
+    for name in options.only or SCALES:
         measure(name, most)
     by_set = {name: found for name in SCALES if (found := kept(name, most))}
+    if options.cpu:
+        by_set = {
+            name: [replace(each, fit=each.cpu, predict=0.0) for each in results]
+            for name, results in by_set.items()
+        }
     show(by_set)
     picture = OUT / f"sets-{most}.svg"
     write_whole(picture, chart(by_set))

@@ -41,7 +41,7 @@ class EarlyPrediction(Experiment):
             where = {"data": "chessboard", "n": 6000, "gamma": 400.0, "blocks": 12, "m": 100}
             methods = [*METHODS, "exact SVM"]
         else:
-            where = {"data": "covtype", "n": 581_012, "gamma": 50.0, "blocks": 500, "m": 1000}
+            where = {"data": "covtype", "n": 581_012, "gamma": 60.0, "blocks": 400, "m": 1000}
             methods = METHODS
         return crossed(**where, penalty=0.03, method=methods, runs=2 if settings.quick else 1)
 

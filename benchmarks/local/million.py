@@ -19,7 +19,7 @@ from gramian import RBF, KernelRidgeClassifier, Local, Nystroem
 BUDGET = "1GB"
 NOISE = 0.005  # standard deviation that copies of rows get in the columns of terrain, in [0, 1]
 TERRAIN = 10
-GAMMA, ALPHA, LANDMARKS = 60.0, 0.03, 200
+GAMMA, ALPHA, LANDMARKS = 50.0, 0.03, 200
 CHUNKS = 20
 
 

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from gramian.analysis.report.figures import Grid
 from gramian.approximations import Local, Nystroem
 from gramian.experiments import data as sets
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Settings, Unit
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
 from gramian.learners import KernelRidgeClassifier
@@ -32,18 +32,23 @@ class EarlyPrediction(Experiment):
     note = (
         "The paper solves an SVM in each cluster, this experiment kernel ridge. Class 2 of covtype "
         "against the rest, columns in [0, 1], a fifth of the rows held out; the accuracy of the "
-        "exact SVM is the paper's, 96.15 %. The quick run learns the colours of a chessboard of "
-        "20 × 20 squares, and fits the exact SVM."
+        "exact SVM is the paper's, 96.15 %. Nyström has a smaller gamma, which suits it better. "
+        "The quick run learns the colours of a chessboard of 20 × 20 squares, and fits the exact "
+        "SVM."
     )
 
     def units(self, settings: Settings) -> list[Unit]:
         if settings.quick:
-            where = {"data": "chessboard", "n": 6000, "gamma": 400.0, "blocks": 12, "m": 100}
-            methods = [*METHODS, "exact SVM"]
+            where: Unit = {"data": "chessboard", "n": 6000, "blocks": 12, "m": 100}
+            gamma, smooth, methods = 400.0, 100.0, [*METHODS, "exact SVM"]
         else:
-            where = {"data": "covtype", "n": 581_012, "gamma": 60.0, "blocks": 400, "m": 1000}
-            methods = METHODS
-        return crossed(**where, penalty=0.03, method=methods, runs=2 if settings.quick else 1)
+            where = {"data": "covtype", "n": 581_012, "blocks": 400, "m": 1000}
+            gamma, smooth, methods = 60.0, 10.0, METHODS
+        where |= {"penalty": 0.03, "runs": 2 if settings.quick else 1}
+        return [
+            {**where, "method": method, "gamma": smooth if method == "Nyström" else gamma}
+            for method in methods
+        ]
 
     def measure(
         self,

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from gramian import (
     Nystroem,
 )
 from gramian.approximations import ApproximationWarning
+from gramian.backend.linalg import NotPositiveDefiniteError
 
 OUT = Path(__file__).parents[2] / "out" / "benchmarks" / "local"
 FEW, MANY = 10_000, 50_000  # rows of a set, for training and testing
@@ -132,8 +134,12 @@ def best(
     make: Maker, split: Split, gammas: list[float], alphas: tuple[float, ...]
 ) -> tuple[float, float]:
     """The gamma and alpha with the best score on the rows held out."""
-    n = len(split.X)
-    scores = {(g, a): tried(make(g, a, n), split)[0] for g in gammas for a in alphas}
+    n, scores = len(split.X), {}
+    for g, a in product(gammas, alphas):
+        try:
+            scores[g, a] = tried(make(g, a, n), split)[0]
+        except NotPositiveDefiniteError:
+            print(f"no solution for gamma {g:.3g}, alpha {a:g}: {make(g, a, n)}", flush=True)
     return max(scores, key=scores.__getitem__)
 
 

@@ -130,16 +130,22 @@ def tried(model: Any, split: Split) -> tuple[float, float, float, float]:
         return score, fitted - start, done - fitted, time.process_time() - begun
 
 
+def attempted(model: Any, split: Split) -> tuple[float, float, float, float] | None:
+    """The same, or None where rounding leaves no solution, which is said."""
+    try:
+        return tried(model, split)
+    except NotPositiveDefiniteError as error:
+        print(f"no solution ({error}): {model}", flush=True)
+        return None
+
+
 def best(
     make: Maker, split: Split, gammas: list[float], alphas: tuple[float, ...]
 ) -> tuple[float, float]:
     """The gamma and alpha with the best score on the rows held out."""
-    n, scores = len(split.X), {}
-    for g, a in product(gammas, alphas):
-        try:
-            scores[g, a] = tried(make(g, a, n), split)[0]
-        except NotPositiveDefiniteError:
-            print(f"no solution for gamma {g:.3g}, alpha {a:g}: {make(g, a, n)}", flush=True)
+    n = len(split.X)
+    found = {(g, a): attempted(make(g, a, n), split) for g, a in product(gammas, alphas)}
+    scores = {pair: numbers[0] for pair, numbers in found.items() if numbers}
     return max(scores, key=scores.__getitem__)
 
 
@@ -184,7 +190,10 @@ def measure(name: str, most: int) -> None:
         elif method not in chosen:
             chosen[method] = best(make, inner, [scale * f for f in GAMMAS], ALPHAS[most])
         model = make(*chosen[method], n)
-        found.append(Result(name, n, method, size, *tried(model, split), *chosen[method]))
+        numbers = attempted(model, split)
+        if numbers is None:
+            continue
+        found.append(Result(name, n, method, size, *numbers, *chosen[method]))
         print(f"{name}: {method} {size}: {found[-1].score:.4f}", flush=True)
         write_whole(stored(name, most), json.dumps([asdict(each) for each in found], indent=1))
 

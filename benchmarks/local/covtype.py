@@ -15,7 +15,8 @@ from gramian import RBF, KernelRidgeClassifier, Local, Nystroem
 # Blocks, landmarks, gamma, alpha.
 CONTENDERS = {
     "Local(RBF), 400 blocks": (400, 0, 60.0, 0.03),
-    "Local(RBF), 800 blocks": (800, 0, 60.0, 0.03),
+    "Local(RBF), 300 blocks": (300, 0, 60.0, 0.03),
+    "Local(RBF), 600 blocks": (600, 0, 60.0, 0.03),
     "Local(Nyström, m = 200), 400 blocks": (400, 200, 60.0, 0.03),
     "Nyström, m = 1000": (0, 1000, 10.0, 0.03),
 }

@@ -37,7 +37,7 @@ FEW, MANY = 10_000, 50_000  # rows of a set, for training and testing
 TUNED_ROWS = {FEW: 2_500, MANY: 5_000}  # training rows on which gamma and alpha are chosen
 EXACT_ROWS = 20_000  # the exact method gets no more than this
 GAMMAS = (0.25, 1.0, 4.0, 16.0, 64.0)  # times that of the median distance
-ALPHAS = {FEW: (0.003, 0.03, 0.3), MANY: (0.0003, 0.003, 0.03, 0.3)}  # 1 / (2 C) of the SVM
+ALPHAS = {FEW: (0.003, 0.03, 0.3), MANY: (0.0003, 0.003, 0.03, 0.3, 3.0)}  # 1 / (2 C)
 BLOCKS, RANK = 10, 500  # of BKA and MEKA
 
 

@@ -198,7 +198,7 @@ def measure(name: str, most: int) -> None:
         write_whole(stored(name, most), json.dumps([asdict(each) for each in found], indent=1))
 
 
-# Method and size, fixed beforehand: the best of several sizes on the test rows would flatter.
+# Method and the size its parameters are chosen with: the best size on the test rows would flatter.
 COLUMNS = {
     "Nyström": "m = 1000",
     "BKA": f"rank {RANK}",

@@ -181,6 +181,9 @@ def measure(name: str, most: int) -> None:
     inner = divided(split.X[some], split.y[some], seed=2)
     scale = RBF("median").fit(inner.X).gamma_
     found = kept(name, most)
+    if found:
+        where = stored(name, most).relative_to(OUT.parents[2])
+        print(f"{name}: {len(found)} results are from before; delete {where} to measure again")
     chosen = {each.method: (each.gamma, each.alpha) for each in found}
     for method, size, make in contenders(name, n, most):
         if any((each.method, each.size) == (method, size) for each in found):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, ClassVar, Literal
 
@@ -261,6 +262,19 @@ class Local(Approximation):
         between = self.approximation_
         features = None if between is None else between._features
         return BlockDiagonal(self.kernel_, groups, features, self._width(), place=place)
+
+    def in_double(self, rows: Rows) -> Local | None:
+        if not self._single:
+            return None
+        double = copy(self)
+        double._single = False
+        if self.approximation_ is not None:
+            between = self.approximation_.in_double(rows)
+            double.approximation_ = self.approximation_ if between is None else between
+        points = array_ops.astype(self._groups.points, rows.xp.float64)
+        double._groups = replace(self._groups, points=points)
+        double.n_components_ = double._n_features_out = double._width() + rows.shape[0]
+        return double
 
     def expressed(self, learned: Array | BlockFunction) -> BlockFunction:
         """Return the function Σ_i a_i k̃(x_i, ·) of coefficients a (n, k) of the training rows."""

@@ -97,9 +97,9 @@ class RidgeLearner(KernelLearner):
 
     def _sharpened(self, system: System) -> System:
         """Return the system in float64 if float32 rows determine more than float32 can compute."""
-        if array_ops.itemsize(system.matrix.dtype) == 8 or system.is_local:
+        if array_ops.itemsize(system.matrix.dtype) == 8:
             return system
-        if system.is_exact:
+        if system.is_exact and not system.is_local:
             double = in_double(system)
             if double is not system:
                 self.points_ = double.gram.points
@@ -108,7 +108,9 @@ class RidgeLearner(KernelLearner):
         if not may_round_too_much(system):
             return system
         precise = self.approximation_.in_double(system.rows)
-        if precise is None or not rounding_shows(system, precise.factor_rows):
+        if precise is None:
+            return system
+        if not system.is_local and not rounding_shows(system, precise.factor_rows):
             return system
         return self._in_double(system, precise)
 
@@ -121,7 +123,7 @@ class RidgeLearner(KernelLearner):
         system = self._sharpened(system)
         solution = self._choose(system).solve(system)
         precise = None
-        if solution.at_lower_end and not system.is_exact and self.approximation_ is not None:
+        if solution.at_lower_end and self.approximation_ is not None:
             precise = self.approximation_.in_double(system.rows)
         if precise is not None:  # in float32, the path ended where rounding begins
             system = self._in_double(system, precise)

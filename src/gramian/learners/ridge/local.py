@@ -18,18 +18,16 @@ import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops, linalg
-from gramian.backend.array_ops import Array, DType
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.factored import Sums
-from gramian.learners.ridge.systems import AlphaPath, Solution, System
+from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
 from gramian.learners.strategy import Strategy, room_left
 from gramian.matrices.block_diagonal import BlockDiagonal
 from gramian.matrices.block_function import BlockFunction
-from gramian.rows import ArrayRows
 
 COARSE = 8  # of the steps of the grid of alphas, at first
 SAMPLED = 500  # rows that tell the largest eigenvalue
-ROUNDED = 100  # times the rounding of float32 must be below alpha for factors in float32
 
 
 class LocalDirect(Strategy[System]):
@@ -58,13 +56,16 @@ class LocalPath(Strategy[System]):
     def solve(self, system: System) -> Solution:
         rule = system.rule
         assert rule is not None
-        grid = rule.alphas(np.array([_largest(system)]), system.factors.dtype)
+        grid = rule.alphas(np.array([_largest(system)]), _local(system).dtype)
         errors: dict[int, np.ndarray] = {}
         step = 1 if rule.grid is not None else COARSE
         wanted = list(range(0, len(grid), step))
         while wanted:
             for i in wanted:
-                errors[i] = _error(system, float(grid[i]), rule.error)
+                try:
+                    errors[i] = _error(system, float(grid[i]), rule.error)
+                except linalg.NotPositiveDefiniteError:  # alpha is below rounding
+                    errors[i] = np.full(system.n_targets, np.inf)
             tried = np.array(sorted(errors))
             table = np.array([errors[i] for i in tried])
             table = table.mean(axis=1, keepdims=True) if rule.shared else table
@@ -102,7 +103,6 @@ class _Blocks:
         root = system.root
         self.root = None if root is None else array_ops.like(groups.arrange(root), points)
         self.xp = array_ops.namespace(points)
-        self.precise = not _single_serves(system, alpha)
         self.kept: dict[int, _Inner] | None = {} if _keeps(system) else None
 
     def weighted(self, b: int, V: Array) -> Array:
@@ -115,16 +115,13 @@ class _Blocks:
     def inner(self, b: int) -> _Inner:
         if self.kept is not None and b in self.kept:
             return self.kept[b]
-        try:
-            found = self._solve(b, self.xp.float64 if self.precise else self.local.dtype)
-        except linalg.NotPositiveDefiniteError:
-            found = self._solve(b, self.xp.float64)
+        found = self._solve(b)
         if self.kept is not None:
             self.kept[b] = found
         return found
 
-    def _solve(self, b: int, dtype: DType) -> _Inner:
-        local = self.local
+    def _solve(self, b: int) -> _Inner:
+        local, dtype = self.local, self.local.dtype
         x = local.groups.rows(b)
         z = local.features(x)
         A = array_ops.astype(local.left_out(x, z), dtype)
@@ -211,7 +208,6 @@ def solved(system: System, alphas: np.ndarray) -> BlockFunction:
         blocks = _Blocks(system, float(alpha), where)
         found = blocks.between()
         w = None if found is None else found[1]
-
         found_of = partial(_finished, w=w)
         for b, (own, share) in enumerate(blocks.walk(found_of, "kernel ridge")):
             for i, column in enumerate(where):
@@ -224,7 +220,10 @@ def solved(system: System, alphas: np.ndarray) -> BlockFunction:
 
 
 def _solution(system: System, alphas: np.ndarray) -> Solution:
-    function = solved(system, alphas)
+    try:
+        function = solved(system, alphas)
+    except linalg.NotPositiveDefiniteError:
+        indefinite("negative eigenvalues larger than alpha in a block")
     return Solution(_local(system).groups.restore(function.dual), function=function)
 
 
@@ -340,14 +339,3 @@ def _keeps(system: System) -> bool:
 def _memory(system: System) -> Amounts:
     kept = _kept_bytes(system) if _keeps(system) else 0
     return {**_besides(system), "features and solutions": kept}
-
-
-def _single_serves(system: System, alpha: float) -> bool:
-    """Whether Cholesky factors in float32 are accurate enough for float32 rows."""
-    local = _local(system)
-    if array_ops.itemsize(local.dtype) == 8:
-        return True
-    diagonal = local.kernel.diagonal(ArrayRows(array_ops.span(local.groups.points, 0, 1000)))
-    largest = float(array_ops.namespace(diagonal).max(diagonal))
-    size = int(local.groups.sizes.max(initial=0))
-    return ROUNDED * array_ops.eps(local.dtype) * size * largest <= alpha

@@ -146,7 +146,8 @@ class NumberLearner(LossLearner):
         xp, weights = array_ops.namespace(y), problem.weights
         problem.loss.check(self, float(xp.min(y)), float(xp.max(y)))
         total = y if weights is None else y * weights
-        mean = np.array([float(xp.sum(total)) / problem.weight])
+        with np.errstate(over="ignore"):
+            mean = np.array([float(xp.sum(total)) / problem.weight])
         if not np.isfinite(mean).all():
             raise ValueError(f"y of {type(self).__name__} is too large: its sum overflows.")
         start = problem.loss.start(mean)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
@@ -23,6 +24,7 @@ from gramian.rows import FeatureRows
 PRODUCTS = 12  # expected in a Newton step by iteration
 MOST_PRODUCTS = 200
 MOST_KINDS = 4  # more outputs share one preconditioner
+SAMPLE_SHARE = 1 / 8  # of the budget, for the features of the preconditioner's rows
 SHARE = 8  # sums of a group of outputs take at most this part of the budget
 
 
@@ -207,7 +209,7 @@ class Iterated(Strategy[LossProblem]):
         n, r, m = factors.shape[0], factors.rank, C.rank
         room = room_left(self._other_memory(problem))
         missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
-        make = KERNEL_VALUE if isinstance(C.parts[0], FeatureRows) else 0
+        make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
         sums = r * r * t + missing * (make * m + m * r)
         return PRODUCTS * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
 
@@ -221,14 +223,17 @@ class Iterated(Strategy[LossProblem]):
         m, kinds = C.rank, t if t <= MOST_KINDS and not problem.loss.coupled else 1
         widest = factors.parts.widest
         sampled = max(
-            Z.walk_bytes(8 * TEMPORARY * t + 16 * widest, 8 * kinds * widest**2)
-            for Z in factors.parts
+            (
+                Z.walk_bytes(8 * TEMPORARY * t + 16 * widest, 8 * kinds * widest**2)
+                for Z in factors.parts
+            ),
+            default=0,
         )
-        passes = max(Z.walk_bytes(8 * (TEMPORARY * t + m), 8 * m * t) for Z in C.parts)
+        passes = max((Z.walk_bytes(8 * (TEMPORARY * t + m), 8 * m * t) for Z in C.parts), default=0)
         small = (2 + 2 * kinds) * 8 * r**2 + (0 if C is factors else 8 * (m * r + 3 * r**2))
         return {
             **_small_memory(problem),
-            "preconditioner": small,
+            "preconditioner": small + factors.parts.take_bytes(_sample_size(factors)),
             "iteration": 12 * 8 * (r + m) * t,
             "blocks": max(sampled, passes),
         }
@@ -245,20 +250,28 @@ class Iterated(Strategy[LossProblem]):
 
 def _sample(problem: LossProblem) -> tuple[Walks, float]:
     """Return walks over some rows, and how many rows each of them stands for."""
-    factors = problem.factors
-    n, r = factors.shape[0], factors.rank
-    size = min(ceil(max(sqrt(n * r), 4.0 * r)), 20 * r, n)
+    factors, n = problem.factors, problem.factors.shape[0]
+    size = _sample_size(factors)
     numbers = np.sort(problem.rng.choice(n, size, replace=False))
-    few = Factors(factors.parts.choose(numbers), factors.core)
-    place = few.parts.place
-    both = (problem.y, problem.weights)
+    few = factors.take(numbers)
     y, weights = (
-        None
-        if each is None
-        else place.align(array_ops.take_rows(factors.arrange(each), numbers), few.xp.float64)
-        for each in both
+        None if each is None else _local_rows(each, numbers, few)
+        for each in (problem.y, problem.weights)
     )
     return Walks(problem, few, None, dtype=few.dtype, y=y, weights=weights), n / size
+
+
+def _sample_size(factors: Factors) -> int:
+    """Return how many rows the preconditioner has: as many as a share of the budget allows."""
+    n, r = factors.shape[0], factors.rank
+    most = int(SAMPLE_SHARE * config.memory_budget() / max(factors.parts.take_bytes(1), 1))
+    return min(ceil(max(sqrt(n * r), 4.0 * r)), 20 * r, max(most, r), n)
+
+
+def _local_rows(values: Array, numbers: np.ndarray, few: Factors) -> Array:
+    """Return rows of an aligned array, in the library of these factors."""
+    taken = array_ops.take_rows(values, numbers)
+    return array_ops.like(taken, few.parts.example(), few.xp.float64)
 
 
 def _precise(problem: LossProblem) -> bool:

@@ -76,7 +76,7 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
     here = space.evaluate(space.start())
     space.loss = space.loss.begun(float(np.max(here.values)) / space.weight)
     here = space.evaluate(here.point)
-    least = NOTHING * np.max(np.abs(here.values))
+    least = max(NOTHING * np.max(np.abs(here.values)), np.finfo(float).tiny)
     open_ = np.ones(len(here.values), dtype=bool)
     iterations, left, met = 0, np.inf, False
     with progress("Newton steps", max_iter) as step:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.backend import array_ops, linalg
+from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
@@ -121,7 +121,7 @@ class ExactSpace(Space):
         if self.loss.coupled:
             return self._iterated(root, right, here)
         active = np.flatnonzero(root.scale[:, 0] > 1e-8 * root.scale.max())
-        if 8 * len(active) ** 2 > max(KEPT_BYTES, 0 if self.K is None else 8 * len(self._y) ** 2):
+        if self.K is None and 8 * len(active) ** 2 > _room_for_active():
             return self._iterated(root, right, here)
         out = [np.zeros_like(each) for each in right]
         if len(active):
@@ -197,6 +197,11 @@ class ExactSpace(Space):
         return lambda V: (V - F @ inner(F.T @ V)) / alpha
 
 
+def _room_for_active() -> int:
+    """Return the memory for the matrix of the rows with curvature, if K itself is not stored."""
+    return min(KEPT_BYTES, config.memory_budget() // 8)
+
+
 def _intercepts(
     weights: np.ndarray, lacking: np.ndarray, before: np.ndarray, *, coupled: bool, least: float
 ) -> np.ndarray:
@@ -230,7 +235,7 @@ class ExactNewton(Strategy[LossProblem]):
         rank = preconditioner_rank(n)
         return [
             {**step, "preconditioner": factor_bytes(gram.rows, rank, np.float64) + 8 * n * rank},
-            {**step, "active rows": 3 * min(KEPT_BYTES, 8 * n**2)},
+            {**step, "active rows": 3 * min(_room_for_active(), 8 * n**2)},
         ]
 
     @one_blas_thread()

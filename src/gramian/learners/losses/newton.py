@@ -74,10 +74,14 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
     """Return the minimum, up to ``tol`` times the objective."""
     tol = max(tol, space.rounding)
     here = space.evaluate(space.start())
-    space.loss = space.loss.begun(float(np.max(here.values)) / space.weight)
-    here = space.evaluate(here.point)
+    begun = space.loss.begun(float(np.max(here.values)) / space.weight)
+    if begun is not space.loss:
+        space.loss = begun
+        here = space.evaluate(here.point)
     least = max(NOTHING * np.max(np.abs(here.values)), np.finfo(float).tiny)
     open_ = np.ones(len(here.values), dtype=bool)
+    stuck = np.zeros_like(open_)  # outputs whose last step gained nothing, though it should have
+    gains = np.full(len(here.values), np.inf)  # of the last step of each output, twice
     iterations, left, met = 0, np.inf, False
     with progress("Newton steps", max_iter) as step:
         while iterations < max_iter:
@@ -89,14 +93,16 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             there, moved = _search(space, here, direction, np.where(open_, slopes, 0.0))
             iterations += 1
             step()
+            stuck = np.where(open_, ~close & ~moved, stuck)
+            gains = np.where(open_, slopes, gains)
             open_ = open_ & ~close & moved
-            left = float(np.max((slopes / 2 + gaps) / sizes))
+            left = float(np.max((gains / 2 + gaps) / sizes))
             here = there
             if open_.any():
                 continue
             refined = space.loss.refined(Refining(here.statistics, sizes, space.weight, tol))
             if refined is None:
-                met = True
+                met = not stuck.any()
                 break
             space.loss = refined
             here = space.evaluate(here.point)

@@ -139,4 +139,5 @@ def _weighted_quantile(scores: np.ndarray, weights: Array | None, share: float) 
     host = np.ones(len(scores)) if weights is None else array_ops.host_float64(weights)
     order = np.argsort(scores, kind="stable")
     mass = np.cumsum(host[order])
-    return float(scores[order][np.searchsorted(mass, share * mass[-1])])
+    below = np.searchsorted(mass, share * mass[-1] * (1 + 1e-12), side="right")  # of that weight
+    return float(scores[order][min(below, len(order) - 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class LossProblem(Problem):
     y: Array | None = None  # (n, 1), in float64
     start: np.ndarray | None = None  # the first intercepts, (outputs,)
 
-    @property
+    @cached_property
     def weight(self) -> float:
         """The sum of the weights."""
         if self.weights is None:

@@ -337,3 +337,14 @@ def test_a_loss_in_one_file():
         assert abs(np.tanh(f - COUNTS).sum()) < 1e-4, "the intercept is optimal"
     full = KernelLogCosh(0.5, RandomFourier(KERNEL, 300, random_state=0)).fit(X, COUNTS)
     assert_allclose(full.objective_, found[0].objective_, rtol=0.1)
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, FEW])
+def test_curvature_that_vanishes(kernel):
+    """Weights that differ by 10⁷ leave the intercept of rare classes on flat ground."""
+    weights = {0: 1000.0, 1: 1e-4, 2: 1e-4}
+    values = [
+        KernelSVC(1.0, kernel, class_weight=weights, tol=tol).fit(X, CLASSES).objective_
+        for tol in (1e-4, 1e-8)
+    ]
+    assert_allclose(*values, rtol=5e-4)

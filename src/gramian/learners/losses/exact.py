@@ -1,9 +1,10 @@
 """A loss over the exact kernel matrix: coefficients a of the rows, f = K a + b.
 
-At the minimum, alpha a is minus the derivative of the loss. With the second derivatives
-W = A Aᵀ of the loss, a Newton step solves (alpha I + AᵀKA) s = AᵀK v + alpha Aᵀ1 b for
-v = W f - g, and a = (v - A s) / alpha; b follows from the sum of a. Rows without curvature have
-s = 0: only the others, the support of the step, enter the system.
+The derivative with respect to a is K ρ with ρ = g + alpha a, where g is that of the loss. With the
+second derivatives W = A Aᵀ of the loss, a Newton step solves
+(alpha I + AᵀKA) s = alpha Aᵀ1 b - AᵀK ρ, and changes a by -(ρ + A s) / alpha and the intercept by
+b, which follows from the sum of A s. Rows without curvature have s = 0: only the others enter the
+system.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ class _State(NamedTuple):
     """What a direction needs of an evaluation, all (n, outputs), on the host."""
 
     f: np.ndarray
-    g: np.ndarray  # weighted derivatives of the loss
     image: np.ndarray  # K a
 
 
@@ -74,7 +74,7 @@ class ExactSpace(Space):
         statistics = np.sum(w * loss.statistics(y, f), axis=0)
         last = g.sum(axis=0) + problem.tilt if problem.intercept else np.zeros_like(b)
         gradient = np.concatenate((g + problem.alpha * a, last[None, :]))
-        return Evaluation(point, values, gradient, statistics, _State(f, g, image))
+        return Evaluation(point, values, gradient, statistics, _State(f, image))
 
     def along(self, here: Evaluation, direction: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         image, change = here.more.image, self.times(direction[:-1])
@@ -90,26 +90,23 @@ class ExactSpace(Space):
         return values + 0.5 * problem.alpha * penalty + problem.tilt * b.sum()
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        problem, loss, y, w = self.problem, self.loss, self._y, self._w
-        f, g = here.more.f, here.more.g
-        v = w * loss.curve(y, f, f) - g
-        root = loss.root(y, f)
-        root = Root(np.sqrt(w) * root.scale, root.q)
-        right = [root.transposed_times(self.times(v))]
+        problem, loss, y, rho = self.problem, self.loss, self._y, here.gradient[:-1]
+        root = loss.root(y, here.more.f)
+        root = Root(np.sqrt(self._w) * root.scale, root.q)
+        right = [-root.transposed_times(self.times(rho))]
         if problem.intercept:
             units = np.eye(loss.outputs) if loss.coupled else np.ones((1, loss.outputs))
             ones = np.ones((len(y), 1))
             right += [problem.alpha * root.transposed_times(ones * unit) for unit in units]
         s, *others = self._solved(root, right, here)
-        b = here.point[-1]
+        b = np.zeros(loss.outputs)
         if problem.intercept:
             weights = np.stack([root.times(each).sum(axis=0) for each in others])
-            lacking = (v - root.times(s)).sum(axis=0) - problem.tilt
-            b = _intercepts(weights, lacking, b, coupled=loss.coupled, least=1e-12 * self.weight)
+            lacking = -here.gradient[-1] - root.times(s).sum(axis=0)
+            b = _intercepts(weights, lacking, coupled=loss.coupled, least=1e-12 * self.weight)
             shares = b if loss.coupled else [b]
             s = s + sum(share * each for share, each in zip(shares, others, strict=True))
-        a = (v - root.times(s)) / problem.alpha
-        direction = np.concatenate((a, b[None, :])) - here.point
+        direction = np.concatenate((-(rho + root.times(s)) / problem.alpha, b[None, :]))
         change = self.times(direction[:-1])
         slopes = -np.sum(here.gradient[:-1] * change, axis=0)
         slopes -= here.gradient[-1] * direction[-1]
@@ -203,14 +200,14 @@ def _room_for_active() -> int:
 
 
 def _intercepts(
-    weights: np.ndarray, lacking: np.ndarray, before: np.ndarray, *, coupled: bool, least: float
+    weights: np.ndarray, lacking: np.ndarray, *, coupled: bool, least: float
 ) -> np.ndarray:
     """Return b (outputs,) with weightsᵀ b = lacking: weights (outputs, outputs) or (1, outputs)."""
     if not coupled:
         # Where the curvature vanishes, the intercept moves far in the direction of its gradient.
-        return before + (lacking - weights[0] * before) / np.maximum(weights[0], least)
+        return lacking / np.maximum(weights[0], least)
     # The same constant for all classes changes nothing: the smallest change is taken.
-    return before + np.linalg.lstsq(weights.T, lacking - weights.T @ before, rcond=1e-10)[0]
+    return np.linalg.lstsq(weights.T, lacking, rcond=1e-10)[0]
 
 
 class ExactNewton(Strategy[LossProblem]):

@@ -80,7 +80,6 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
         here = space.evaluate(here.point)
     least = max(NOTHING * np.max(np.abs(here.values)), np.finfo(float).tiny)
     open_ = np.ones(len(here.values), dtype=bool)
-    stuck = np.zeros_like(open_)  # outputs whose last step gained nothing, though it should have
     gains = np.full(len(here.values), np.inf)  # of the last step of each output, twice
     iterations, left, met = 0, np.inf, False
     with progress("Newton steps", max_iter) as step:
@@ -93,7 +92,8 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             there, moved = _search(space, here, direction, np.where(open_, slopes, 0.0))
             iterations += 1
             step()
-            stuck = np.where(open_, ~close & ~moved, stuck)
+            # The objective is convex: if even the shortest step gains nothing, longer ones do not.
+            slopes = np.where(moved, slopes, SHORTEST[-1] * slopes)
             gains = np.where(open_, slopes, gains)
             open_ = open_ & ~close & moved
             left = float(np.max((gains / 2 + gaps) / sizes))
@@ -102,7 +102,7 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
                 continue
             refined = space.loss.refined(Refining(here.statistics, sizes, space.weight, tol))
             if refined is None:
-                met = not stuck.any()
+                met = bool((gains <= 2 * np.maximum(tol * sizes, 0.05 * gaps)).all())
                 break
             space.loss = refined
             here = space.evaluate(here.point)

@@ -1,0 +1,58 @@
+"""
+Can I cluster strings?
+======================
+
+A kernel needs no coordinates, only a number for each pair of objects. With a function that compares
+two strings, every learner accepts lists of strings. Here are names of places, and a kernel that
+counts the groups of three letters that they share.
+"""
+
+from collections import Counter
+from math import sqrt
+
+import matplotlib.pyplot as plt
+
+from gramian import FunctionKernel, KernelKMeans, KernelPCA
+
+places = """Reykjavik Keflavik Dalvik Husavik Grindavik Olafsvik Sandvik Narvik Larvik
+Warszawa Czestochowa Krakow Chorzow Rzeszow Tarnow Gorzow Glogow Mielec
+Barcelona Tarragona Pamplona Badalona Girona Carmona Archidona Estepona
+Southampton Northampton Wolverhampton Brighton Preston Taunton Bolton Luton Darlington
+Edinburgh Hamburg Salzburg Augsburg Freiburg Wurzburg Magdeburg Duisburg Oldenburg""".split()
+
+
+def trigrams(word):
+    padded = f"  {word.lower()}  "
+    return Counter(padded[i : i + 3] for i in range(len(padded) - 2))
+
+
+def shared(a, b):
+    return sum((trigrams(a) & trigrams(b)).values())
+
+
+def similarity(a, b):
+    return shared(a, b) / sqrt(shared(a, a) * shared(b, b))
+
+
+kernel = FunctionKernel(similarity, pairwise=True)
+model = KernelKMeans(5, kernel=kernel, n_init=10, random_state=0).fit(places)
+points = KernelPCA(3, kernel=kernel).fit_transform(places)
+
+# %%
+# Kernel PCA places the names on a map: names with the same ending lie together.
+
+figure, axes = plt.subplots(figsize=(9, 5.5))
+colours = plt.get_cmap("tab10").colors
+for name, (x, y, _), label in zip(places, points, model.labels_):
+    axes.annotate(name, (x, y), color=colours[label], fontsize=8.5, ha="center", va="center")
+axes.scatter(points[:, 0], points[:, 1], s=0)
+axes.margins(0.1)
+axes.set(xlabel="first component", ylabel="second component", xticks=[], yticks=[])
+
+# %%
+# New strings go to the nearest cluster:
+
+for name in ("Nottingham", "Bamburgh", "Kopavik", "Gerona"):
+    members = [p for p, label in zip(places, model.labels_) if label == model.predict([name])[0]]
+    members.sort(key=lambda place: -similarity(place, name))
+    print(f"{name:12} with {', '.join(members[:4])}, ...")

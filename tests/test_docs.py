@@ -38,6 +38,12 @@ def test_the_reference_has_every_public_name_once():
     assert sorted(listed()["gramian"]) == sorted(gramian.__all__)
 
 
+@pytest.mark.parametrize("name", sorted(gramian.__all__))
+def test_every_public_name_has_an_example(name):
+    text = getattr(gramian, name).__doc__
+    assert "Examples\n    --------\n    >>> " in text
+
+
 @pytest.mark.parametrize("name", ["theory", "diagnostics", "datasets"])
 def test_the_reference_has_the_functions_of_other_modules(name):
     public = importlib.import_module(f"gramian.{name}")

@@ -49,7 +49,8 @@ def advantages() -> str:
                 results.number(peers.cell([job, contender], column))
                 for column in ("seconds", "peak MB")
             )
-            sides.append(f"{seconds:.1f} s, {peak / 1000:.2g} GB")
+            memory = f"{peak / 1000:.1f} GB" if peak >= 100 else f"{peak:.0f} MB"
+            sides.append(f"{seconds:.1f}\N{NO-BREAK SPACE}s, {memory}")
         ratio = results.number(peers.cell([job, peer], "ratio"))
         lines.append(f"| {what} | {' | '.join(sides)} | **{ratio:.2g} times as fast** |")
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from sklearn.datasets import make_circles
 from gramian import RBF, KernelKMeans
 
 X, _ = make_circles(600, factor=0.35, noise=0.07, random_state=0)
-model = KernelKMeans(2, kernel=RBF(("percentile", 10)), random_state=0).fit(X)
+model = KernelKMeans(2, kernel=RBF(5.0), n_init=10, random_state=0).fit(X)
 
 grid = np.linspace(-1.5, 1.5, 120)
 points = np.stack(np.meshgrid(grid, grid), axis=-1)

@@ -181,3 +181,29 @@ def test_recorded_figures_of_examples_are_measured_ones():
         drawn = re.findall(r"\[([\d., ]+)\]", path.read_text().split("code-block:: none")[1])
         for each in re.findall(r"\d+\.\d+", " ".join(drawn)):
             assert each in numbers, f"{path}: {each}"
+
+
+# Project files.
+
+
+def test_the_paper_cites_what_its_bibliography_has():
+    cited = set(re.findall(r"@(\w+)", (ROOT / "paper.md").read_text()))
+    known = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(), flags=re.M)
+    assert cited == set(known) and len(known) == len(set(known))
+
+
+def test_the_citation_has_the_version_of_the_package():
+    assert f"version: {gramian.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_figures_of_the_paper_are_measured_ones():
+    (peers, *_) = results.measured()["peers"]
+    jobs = ("kernel k-means, covtype, m = 300", "kernel ridge, covtype", "kernel PCA, MNIST")
+    ratios = [
+        results.number(row[peers.columns.index("ratio")])
+        for row in peers.rows
+        if row[0].startswith(jobs) and "float32" in row[0] and row[1].startswith("scikit-learn")
+    ]
+    assert len(ratios) == 3
+    stated = f"between {min(ratios):.2g} and {max(ratios):.2g} times as fast"
+    assert stated in (ROOT / "paper.md").read_text()

@@ -11,7 +11,7 @@ DOCS := $(VENV)/.docs
 # Tests share the cores; tests of one group (those of a cluster, of a browser) share one worker.
 TESTS := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
-.PHONY: demo test test-fast lint format bench bench-quick docs parts clean
+.PHONY: demo test test-fast fuzz lint format bench bench-quick docs parts clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,12 @@ test: $(READY)
 # no test that takes more than a second.
 test-fast: $(READY)
 	$(TESTS) -m "not (cluster or browser or interpreter or address_space or slow)"
+
+# Faults on purpose, for some minutes: hostile model files, generated fits, little memory.
+# SEED=7 is another campaign.
+SEED ?= 0
+fuzz: $(READY)
+	$(BIN)/python -m fuzz --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "performance": []}
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -71,6 +71,10 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
     "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("clustering", "regression", "components", "approximations", "scale")
+    ],
     "reset_modules": ("matplotlib", "gallery_style.reset"),
     "image_srcset": ["2x"],
     "doc_module": ("gramian",),

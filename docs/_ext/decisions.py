@@ -4,7 +4,7 @@ from html import escape
 
 import results
 
-BOX, GAP, WIDTH = 64, 30, 860
+BOX, GAP, WIDTH = 70, 28, 860
 FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
@@ -17,7 +17,7 @@ def steps() -> list[tuple[str, str, str]]:
         (
             "Up to about 6,000 rows?",
             "the exact kernel",
-            "A plain kernel: no approximation, agrees with scikit-learn to 1e-8.",
+            "A plain kernel: the result is that of scikit-learn.",
         ),
         (
             "Rows that are not vectors: strings, graphs, sets?",
@@ -83,14 +83,14 @@ def chart() -> str:
         top = 20 + i * (BOX + GAP)
         middle = top + BOX / 2
         parts.append(_box(20, top, 300, "#eef3fa", "#2f6fb0"))
-        lines = _wrapped(question, 38)
+        lines = _wrapped(question, 33)
         for j, line in enumerate(lines):
             y = middle + 5 + 20 * (j - (len(lines) - 1) / 2)
             parts.append(_text(170, y, line, text_anchor="middle", font_size=15, fill="#1c2733"))
         parts.append(_box(410, top, 430, "#fdf3e4", "#e08a1e"))
         parts.append(_text(425, top + 23, answer, font_size=15, font_weight="bold", fill="#7a4300"))
-        for j, line in enumerate(_wrapped(reason, 62)):
-            parts.append(_text(425, top + 41 + 16 * j, line, font_size=12.5, fill="#3a3f47"))
+        for j, line in enumerate(_wrapped(reason, 56)):
+            parts.append(_text(425, top + 42 + 16 * j, line, font_size=12.5, fill="#3a3f47"))
         last = i == len(found) - 1
         parts.append(
             f'<path d="M320 {middle} H404 m-8 -5 l8 5 l-8 5" fill="none" stroke="#5a6270" '

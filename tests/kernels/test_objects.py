@@ -475,7 +475,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("X", ["kernel", b"kernel", {"a": 1}, {"a", "b"}, 3, None])
     def test_a_single_object(self, X):
-        with pytest.raises(ValueError, match=r"Expected a list of objects for X.*into a list"):
+        with pytest.raises(ValueError, match=r"Expected a list of objects for X.*in a list"):
             SPECTRUM(X)
 
     def test_too_few(self):

@@ -254,7 +254,7 @@ def test_bad_parameters(sampler):
         choose(sampler(), m=0)
     with pytest.raises(ValueError, match="block_size of SQUEAK"):
         choose(SQUEAK(block_size=0))
-    with pytest.raises(ValueError, match="rows with themselves"):
+    with pytest.raises(ValueError, match="without separate columns"):
         choose(sampler(), of=Gram(RBF(1.0), X, X))
 
 

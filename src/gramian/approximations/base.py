@@ -152,6 +152,13 @@ class Approximation(
 
     # The sizes and memory of a fit, from the shape of the rows and the parameters.
 
+    def in_double(self, rows: Rows) -> Approximation | None:
+        """Return this approximation with features in float64, for float32 rows that need them.
+
+        It has the same landmarks or frequencies. None if there is no such form.
+        """
+        return None
+
     def plan(self, rows: Rows) -> Plan:
         """Return the plan of this approximation, fitted or not, on rows of this shape."""
         if hasattr(self, "n_components_"):
@@ -215,6 +222,7 @@ class Approximation(
         plan = self.checked_plan(rows) if plan is None else plan
         with one_blas_thread():  # BLAS threads would keep the cores busy for a while afterwards
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        kernel.check_values(rows)
         self.kernel_ = kernel
         self._single = array_ops.itemsize(rows.dtype) == 4
         self._device = rows.device if isinstance(rows, DeviceRows) else None
@@ -239,7 +247,7 @@ class Approximation(
             "Use factor(X), which computes them when needed, or pass fewer rows",
         )
         into = rows.place.memory_to_hand_back((n, r), factors.dtype)
-        return rows.place.hand_back(features(factors, into))
+        return rows.place.hand_back(self._finite(features(factors, into)))
 
     def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
         """Fit to X, and return the features of its rows."""

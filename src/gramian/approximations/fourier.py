@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from gramian.approximations.base import Approximation, Plan
 from gramian.approximations.spectra import OTHERS, draw, halton_bytes, laws
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.estimators.parameters import RandomState
@@ -139,15 +140,28 @@ class RandomFourier(Approximation):
             scale = scale[:1]
         example = gram.rows.take([0])
         W = np.ascontiguousarray(np.concatenate(drawn).T)
-        self.frequencies_ = array_ops.like(W, example, gram.dtype)
-        self._scale = array_ops.like(scale, example, gram.dtype)
-        centre = _centre(gram.rows)
-        self._centre = array_ops.like(centre, example, gram.dtype)
-        # For sparse rows, which are not shifted. Whole turns are left out: they would cost digits.
-        turns = centre @ array_ops.to_numpy(self.frequencies_).astype(np.float64)
-        self._shift = array_ops.like(np.remainder(turns, 2 * np.pi), example, gram.dtype)
+        self._in_float64 = W, scale, _centre(gram.rows)
         self._phase = rng.uniform(0, 2 * np.pi) if odd else 0.0
+        self._round(example, gram.dtype)
         return n
+
+    def _round(self, example: Array, dtype: DType) -> None:
+        """Set the map in this precision."""
+        W, scale, centre = self._in_float64
+        self.frequencies_ = array_ops.like(W, example, dtype)
+        self._scale = array_ops.like(scale, example, dtype)
+        self._centre = array_ops.like(centre, example, dtype)
+        # For sparse rows, which are not shifted. Whole turns are left out: they would cost digits.
+        turns = centre @ array_ops.host_float64(self.frequencies_)
+        self._shift = array_ops.like(np.remainder(turns, 2 * np.pi), example, dtype)
+
+    def in_double(self, rows: Rows) -> RandomFourier | None:
+        if not self._single:
+            return None
+        double = copy(self)
+        double._single = False
+        double._round(rows.example(), rows.xp.float64)
+        return double
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         W = self.frequencies_
@@ -184,7 +198,7 @@ class RandomFourier(Approximation):
         if self.frequencies == "halton":
             step[f"a Halton sequence of {d} coordinates"] = halton_bytes(d)
         factors = self._planned(rows, n, _work(d, count, item))
-        return Plan(self, rows, factors, {"frequencies": d * count * item}, [step])
+        return Plan(self, rows, factors, {"frequencies": d * count * (item + 8)}, [step])
 
     def _advice(self) -> str:
         return OTHERS if self.frequencies == "halton" else super()._advice()

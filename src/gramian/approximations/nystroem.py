@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, field
 from math import ceil, isqrt, sqrt
 from numbers import Integral
@@ -233,8 +234,9 @@ class Nystroem(ProjectedApproximation):
             scale = 1.0 / np.sqrt(len(W) * landmarks.probabilities)
         scale = array_ops.like(scale, W)
         W = scale[:, None] * W * scale
-        # Directions of W below the precision of the data are left out.
-        cutoff = max(len(W) * np.finfo(float).eps, array_ops.eps(gram.dtype))
+        # Directions of W below the precision of the features are left out.
+        dtype = self._feature_dtype(gram.rows)
+        cutoff = max(len(W) * np.finfo(float).eps, array_ops.eps(dtype))
         if self.rank is not None and self.truncation == "core":
             P = array_ops.like(inverse_root_of_rank(array_ops.to_numpy(W), self.rank, cutoff), W)
         else:
@@ -249,8 +251,20 @@ class Nystroem(ProjectedApproximation):
 
     def _prepare(self, gram: Gram, projection: Array) -> None:
         self._projected = ProjectedKernel(
-            self.kernel_, self.landmarks_.points, projection, dtype=gram.dtype
+            self.kernel_,
+            self.landmarks_.points,
+            projection,
+            dtype=self._feature_dtype(gram.rows),
         )
+
+    def in_double(self, rows: Rows) -> Nystroem | None:
+        if not self._single or self.kernel_.is_matrix or self.rank is not None:
+            return None
+        double = copy(self)
+        double._single = False
+        double._learn(Gram(self.kernel_, rows), self.landmarks_)
+        double.n_components_ = double._n_features_out = double._projected.width
+        return double
 
     def _factors(self, gram: Gram) -> Factors:
         self.n_components_ = self._projected.width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,6 +118,11 @@ class ProjectedKernel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        if self.projection.shape != (self.points.shape[0], self.width):
+            raise ValueError(
+                f"{self.points.shape[0]} points need a projection of as many rows; got the shape "
+                f"{tuple(self.projection.shape)}"
+            )
         self._make_tiles()
 
     @property
@@ -189,6 +195,17 @@ class ProjectedApproximation(Approximation):
 
     def _features(self, x: Array, out: Array | None = None) -> Array:
         return self._projected.features(x, out)
+
+    def in_double(self, rows: Rows) -> Approximation | None:
+        """Compute features in float64, with the same matrix P."""
+        if not self._single:
+            return None
+        z, double = self._projected, copy(self)
+        double._single = False
+        double._projected = ProjectedKernel(
+            z.kernel, z.points, z.projection, z.offset, dtype=rows.xp.float64
+        )
+        return double
 
     def _work_bytes(self) -> int:
         return self._projected.work_bytes

@@ -13,6 +13,7 @@ INSTALLED_BY = {
     "matplotlib": "matplotlib",
     "pandas": "pandas",
     "pyarrow": "gramian[cli]",
+    "python_calamine": "gramian[excel]",
     "rich": "gramian[cli]",
     "torch": "gramian[gpu]",
 }

@@ -19,7 +19,7 @@ from importlib import import_module
 import gramian
 from gramian.command.arguments import Parser, settings
 from gramian.command.errors import UsageError
-from gramian.command.screen import Screen, visible, warnings_in_one_line
+from gramian.command.screen import IN_THE_COMMAND, Screen, visible, warnings_in_one_line
 
 __all__ = ["main"]
 
@@ -32,14 +32,6 @@ COMMANDS = {
     "compare": "compare approximations on your data and write a report",
     "reproduce": "measure the figures and tables of the papers and write a report",
     "datasets": "list the named data sets",
-}
-
-# Phrases in the library's messages, and their equivalents on the command line.
-IN_THE_COMMAND = {
-    "gramian.set_config(memory_budget=...)": "--memory",
-    "Set n_threads=1": "Set --threads 1",
-    "device=": "--device ",
-    "device must be None, 'cpu'": "--device must be 'cpu'",
 }
 
 

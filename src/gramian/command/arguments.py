@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from gramian.backend import optional
-from gramian.backend.config import config_context
 from gramian.command.errors import UsageError
-from gramian.tables.sources import FORMATS
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,9 +41,11 @@ def add_data(parser: Parser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        help="a CSV, TSV, Parquet, Arrow, NPY, NPZ or svmlight file, a folder of parts, - for "
-        "standard input, or a named data set (see gramian datasets; NAME:test is its test set)",
+        help="a CSV, TSV, Excel, Parquet, Arrow, NPY, NPZ or svmlight file, a folder of parts, "
+        "- for standard input, or a named data set (see gramian datasets; NAME:test is a test set)",
     )
+    from gramian.tables.sources import FORMATS
+
     group = parser.add_argument_group("data")
     group.add_argument(
         "--format",
@@ -58,6 +58,37 @@ def add_data(parser: Parser) -> None:
         help="whether the first line of a CSV file holds the column names; by default it does, "
         "unless it contains only numbers",
     )
+    group.add_argument(
+        "--separator",
+        metavar="SIGN",
+        type=_separator,
+        help="sign between the entries of a CSV file, or tab; by default recognised",
+    )
+    group.add_argument(
+        "--decimal",
+        choices=[".", ","],
+        help="decimal sign of a CSV file; by default recognised",
+    )
+    group.add_argument(
+        "--encoding",
+        type=_encoding,
+        help="encoding of a CSV file, such as utf-8 or latin-1; by default recognised",
+    )
+
+
+def _separator(text: str) -> str:
+    sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
+    if len(sign) != 1:
+        raise argparse.ArgumentTypeError(f"expected one character, or tab; got {text!r}")
+    return sign
+
+
+def _encoding(text: str) -> str:
+    try:
+        codecs.lookup(text)
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}") from None
+    return text
 
 
 def add_preparation(parser: Parser, target: str | None = None) -> None:
@@ -73,12 +104,32 @@ def add_preparation(parser: Parser, target: str | None = None) -> None:
         help="drop a column, by name or number (counting from 0); can be repeated",
     )
     group.add_argument(
-        "--one-hot", action="store_true", help="encode text columns as columns of 0 and 1"
+        "--include",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="use a column that would be left out: an identifier, a constant, dates (as day, year, "
+        "week and time of day) or text; can be repeated",
+    )
+    group.add_argument(
+        "--one-hot",
+        action="store_true",
+        help="encode text columns with up to 1,000 distinct values; by default up to 50",
+    )
+    group.add_argument(
+        "--impute",
+        choices=["median", "mean", "most-frequent"],
+        help="fill missing numbers with this value of their column, and missing text with the most "
+        "frequent one",
+    )
+    group.add_argument(
+        "--drop-missing", action="store_true", help="leave out rows with missing values"
     )
     group.add_argument(
         "--scale",
-        choices=["standard", "minmax"],
-        help="scale numeric columns to mean 0 and variance 1, or to the range 0 to 1",
+        choices=["standard", "minmax", "none"],
+        help="scale numeric columns to mean 0 and variance 1 (the default, unless the table is "
+        "sparse), to the range 0 to 1, or not at all",
     )
 
 
@@ -159,10 +210,13 @@ _SETTINGS = {"memory": "memory_budget", "threads": "n_threads", "device": "devic
 @contextmanager
 def settings(args: argparse.Namespace) -> Iterator[None]:
     """Apply the options to the library's settings."""
+    from gramian.backend import optional, progress
+    from gramian.backend.config import config_context
+
     wanted = sys.stderr.isatty() and not args.quiet
     chosen: dict[str, Any] = {"progress": wanted and optional.is_importable("rich.progress")}
     for option, name in _SETTINGS.items():
         if getattr(args, option, None) is not None:
             chosen[name] = getattr(args, option)
-    with config_context(**chosen):
+    with config_context(**chosen), progress.whole():  # one bar for the whole command
         yield

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import gramian
 from gramian.backend import config
 from gramian.command import arguments, estimators, reading, signatures
 from gramian.command.results import Outputs
 from gramian.command.screen import Screen, visible
+from gramian.tables import Preparation, Table, preparation_code
+
+if TYPE_CHECKING:
+    from gramian.analysis.comparison import Reading
 
 # Parameters that have options of their own, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
@@ -37,11 +42,9 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "report.html", (".html",))
     kernel = estimators.bare_kernel(args, gramian.Nystroem)
     chosen = [estimators.approximation_by_name(name) for name in args.approximation]
-    with reading.training(args, screen, args.target) as (table, _, rows):
-        y = table.target if args.target is None else table.column(table.find(args.target))
-        _line(
-            screen, "approximation", "size", "error", "seconds", "memory", "kernel values", "score"
-        )
+    with reading.training(args, screen, args.target) as (table, preparation, rows):
+        y = _target(args, table)
+        _line(screen, "method", "size", "error", "seconds", "memory", "kernel values", "score")
         with screen.timed():
             comparison = _compare()(
                 rows,
@@ -53,10 +56,35 @@ def run(args: Namespace, screen: Screen) -> None:
                 callback=lambda result: _show(screen, result),
                 **signatures.given(args, _compare()),
             )
+            for one in comparison.baselines:
+                _line(screen, one.name, "", "", f"{one.seconds:.3g}", "", "", f"{one.score:.4f}")
+        comparison = replace(comparison, reading=_reading(args, table, preparation, y is not None))
     comparison.report(outputs.path, title=reading.stem(args.data))
     screen.line("advice", comparison.recommendation)
-    screen.print(comparison.code)
+    screen.print(f"\n{comparison.code}")
+    if comparison.winner is not comparison.best:
+        screen.line("kernel", "the report has the code of the recommended kernel, too")
     outputs.show(screen, "report")
+
+
+def _target(args: Namespace, table: Table) -> Any:
+    """Return the requested column, or the target of the data set unless clusters are wanted."""
+    if args.target is not None:
+        return table.column(table.find(args.target))
+    return None if "n_clusters" in signatures.given(args, _compare()) else table.target
+
+
+def _reading(args: Namespace, table: Table, preparation: Preparation, has_target: bool) -> Reading:
+    """Describe how the rows come from the file, in code and in words."""
+    from gramian.analysis.comparison import Reading
+
+    target = (table.find(args.target) if args.target else "target") if has_target else None
+    said = ""
+    if args.data == reading.STDIN:
+        table.source = f"stdin.{args.format or 'csv'}"
+        said = f"# {table.source}: what came from standard input\n"
+    imports, code = preparation_code(table, preparation, target)
+    return Reading(tuple(imports), said + code, tuple(preparation.steps()))
 
 
 def _show(screen: Screen, result: Any) -> None:

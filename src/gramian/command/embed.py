@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gramian.command import arguments, estimators, reading
+from gramian.command import arguments, estimators, forecast, reading
 from gramian.command.results import Outputs, features_writer
+from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
 from gramian.tables import TableModel
 
@@ -21,9 +22,11 @@ def add_options(parser: arguments.Parser) -> None:
 def run(args: Namespace, screen: Screen) -> None:
     model = estimators.approximation(args, "nystroem")
     outputs = Outputs(args, "features.npy")
-    with reading.training(args, screen) as (_, preparation, rows):
+    with reading.training(args, screen) as (table, preparation, rows):
+        forecast.show(screen, model, rows)
         with screen.timed():
             model.fit(rows)
         estimators.show(screen, model, rows)
-        outputs.write(features_writer(model, rows), TableModel(model, preparation))
+        write = features_writer(model, rows, row_labels(table))
+        outputs.write(write, TableModel(model, preparation))
     outputs.show(screen, "output")

@@ -7,8 +7,9 @@ from argparse import Namespace
 import numpy as np
 
 from gramian.backend import array_ops
-from gramian.command import arguments, estimators, reading, signatures
+from gramian.command import arguments, estimators, forecast, reading, signatures
 from gramian.command.results import Outputs, outcome_writer
+from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
 from gramian.learners import KernelPCA
 from gramian.tables import TableModel
@@ -27,7 +28,8 @@ def add_options(parser: arguments.Parser) -> None:
 def run(args: Namespace, screen: Screen) -> None:
     model = estimators.estimator(args, KernelPCA)
     outputs = Outputs(args, "components.csv")
-    with reading.training(args, screen) as (_, preparation, rows):
+    with reading.training(args, screen) as (table, preparation, rows):
+        forecast.show(screen, model, rows)
         with screen.timed():
             model.fit(rows)
         estimators.show(screen, model, rows)
@@ -35,5 +37,6 @@ def run(args: Namespace, screen: Screen) -> None:
         shown = ", ".join(f"{ratio:.1%}" for ratio in ratios[:10])
         more = ", ..." if len(ratios) > 10 else ""
         screen.line("variance", f"{shown}{more} ({ratios.sum():.1%} in total)")
-        outputs.write(outcome_writer(model, rows)[1], TableModel(model, preparation))
+        _, write = outcome_writer(model, rows, row_labels(table))
+        outputs.write(write, TableModel(model, preparation))
     outputs.show(screen, "output")

@@ -15,16 +15,24 @@ from gramian.backend.wording import counted
 from gramian.command.errors import UsageError
 from gramian.command.screen import Screen
 from gramian.rows import Rows
-from gramian.tables import Preparation, Table, open_table
-from gramian.tables.sources import ENDINGS
+from gramian.tables import Plan, Preparation, Table, open_table, plan
+from gramian.tables.sources import ENDINGS, check_name
 
 STDIN = "-"
+
+
+def check_input(data: str) -> None:
+    """Raise an error if there is no such file or data set."""
+    if data != STDIN and not Path(data).expanduser().exists():
+        check_name(data)
 
 
 @contextmanager
 def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
     """Open the table; standard input is copied to a temporary file."""
-    options: dict[str, Any] = {"format": args.format, "header": args.header, "like": like}
+    named = ("format", "header", "separator", "decimal", "encoding")
+    options: dict[str, Any] = {name: getattr(args, name) for name in named}
+    options["like"] = like
     if args.data != STDIN:
         yield open_table(args.data, **options)
         return
@@ -52,7 +60,9 @@ def stem(data: str) -> str:
         return Path(data).name.replace(":", "-")
     name = Path(data).name or Path(data).resolve().name
     ending = next((e for e in ENDINGS if name.lower().endswith(e) and len(name) > len(e)), "")
-    return name[: len(name) - len(ending)]
+    packed = ending.rpartition(".")[2] if ending.count(".") > 1 else ""
+    # Two files that differ only in their compression have different results.
+    return name[: len(name) - len(ending)] + (f"-{packed}" if packed else "")
 
 
 class Training(NamedTuple):
@@ -66,25 +76,31 @@ class Training(NamedTuple):
 @contextmanager
 def training(args: Namespace, screen: Screen, target: str | None = None) -> Iterator[Training]:
     """Open DATA, prepare it as the options say, and describe it on the screen."""
-    with on_cluster(args) as spread, opened(args) as table:
-        preparation = prepared(table, args, target)
+    with on_cluster(args) as spread, opened(args) as source:
+        planned = prepared(source, args, target)
+        table, preparation = planned.table, planned.preparation
         raw = spread(preparation.raw(table))
-        preparation.learn_scale(raw)
+        preparation.learn(raw)
         show(screen, table, preparation)
-        yield Training(table, preparation, preparation.rows(raw))
+        show_plan(screen, planned)
+        rows = preparation.rows(raw)
+        del raw  # the prepared rows are kept in its place
+        yield Training(table, preparation, rows)
 
 
 @contextmanager
 def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
-    """Yield a function that moves rows to the cluster, or returns them if there is none."""
+    """Yield a function that moves rows to the cluster, or to memory if there is none."""
     address = getattr(args, "scheduler", None)
     if address is None:
-        yield lambda rows: rows
+        yield lambda rows: rows.persist()
         return
     if args.data == STDIN:
         raise UsageError("--scheduler: workers cannot read standard input; name a file.")
     if args.scale == "minmax":
         raise UsageError("--scheduler does not support --scale minmax; use --scale standard.")
+    if args.drop_missing:
+        raise UsageError("--scheduler does not support --drop-missing; use --impute.")
     from gramian.rows.dask.rows import connected, spread_rows
 
     device = None if args.device == "cpu" else args.device
@@ -92,10 +108,20 @@ def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
         yield lambda rows: spread_rows(rows, device=device)
 
 
-def prepared(table: Table, args: Namespace, target: str | None = None) -> Preparation:
-    return Preparation(
-        table, target=target, exclude=args.exclude, one_hot=args.one_hot, scale=args.scale
+def prepared(table: Table, args: Namespace, target: str | None = None) -> Plan:
+    """Plan the preparation of a table, and let it look at the columns."""
+    planned = plan(
+        table,
+        target=target,
+        exclude=args.exclude,
+        include=args.include,
+        one_hot=args.one_hot,
+        impute=args.impute,
+        drop_missing=args.drop_missing,
+        scale=args.scale or ("none" if table.sparse else "standard"),
     )
+    planned.preparation.look(table)
+    return planned
 
 
 def show(screen: Screen, table: Table, preparation: Preparation) -> None:
@@ -106,3 +132,18 @@ def show(screen: Screen, table: Table, preparation: Preparation) -> None:
         named = left_out if len(left_out) <= 5 else [*left_out[:5], "..."]
         said += f" (without {', '.join(named)})"
     screen.line("data", said)
+    if table.notation:
+        screen.line("format", table.notation)
+
+
+def show_plan(screen: Screen, planned: Plan) -> None:
+    """Say what was recognised, and what is done to the columns."""
+    for note in planned.notes:
+        screen.line("columns", note)
+    for note in planned.row_notes:
+        screen.line("rows", note)
+    for step in planned.preparation.steps():
+        if "scaled" in step:
+            screen.line("scale", f"{step} (--scale none turns this off)")
+        elif "filled" in step:
+            screen.line("gaps", step)

@@ -16,7 +16,8 @@ from gramian.approximations import Approximation
 from gramian.backend import array_ops, optional
 from gramian.backend.writing import whole_file
 from gramian.command.errors import UsageError
-from gramian.command.reading import stem
+from gramian.command.reading import check_input, stem
+from gramian.command.row_labels import Columns
 from gramian.command.screen import Screen
 from gramian.learners import KernelPCA, KernelRidge, KernelRidgeClassifier
 from gramian.persistence import models
@@ -24,7 +25,6 @@ from gramian.rows import Rows
 from gramian.rows.files import formats
 from gramian.tables import TableModel
 
-Columns = dict[str, np.ndarray]
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".npy")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TEXT_ROWS = 10_000  # rows written at a time
@@ -61,6 +61,7 @@ class Outputs:
     """The files to write: checked before the work starts, moved into place together at the end."""
 
     def __init__(self, args: Namespace, suffix: str, endings: tuple[str, ...] = ENDINGS) -> None:
+        check_input(args.data)
         self.path = Path(args.output or f"{stem(args.data)}.{suffix}").expanduser()
         self.model = Path(args.model).expanduser() if getattr(args, "model", None) else None
         if not self.path.name.lower().endswith(endings):
@@ -109,8 +110,11 @@ def check_free(path: Path, option: str, *, force: bool, read: Sequence[str] = ()
         )
 
 
-def writer(columns: Columns) -> Callable[[BinaryIO, str], None]:
-    """Return a function that writes the columns in the format of the file's extension."""
+def writer(columns: Columns, labels: Columns | None = None) -> Callable[[BinaryIO, str], None]:
+    """Return a function that writes the columns in the format of the file's extension.
+
+    ``labels`` are columns that come first, except in an array.
+    """
 
     def write(file: BinaryIO, ending: str) -> None:
         plain = {name: _plain(values) for name, values in columns.items()}
@@ -119,9 +123,35 @@ def writer(columns: Columns) -> Callable[[BinaryIO, str], None]:
             array = first[0] if len(first) == 1 else np.stack(first, axis=1)
             np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
             return
-        _write_table(file, ending, plain)
+        named = {name: _plain(values) for name, values in (labels or {}).items()}
+        table = named | plain
+        if ending in DELIMITERS:
+            table = {inert(name): _inert_column(values) for name, values in table.items()}
+        _write_table(file, ending, table)
 
     return write
+
+
+def inert(text: str) -> str:
+    """Return text that a spreadsheet does not run as a formula.
+
+    >>> inert("=1+1"), inert("-0.5"), inert("setosa")
+    ("'=1+1", '-0.5', 'setosa')
+    """
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def _inert_column(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "U":
+        return values
+    entries, places = np.unique(values, return_inverse=True)
+    return np.array([inert(entry) for entry in entries.tolist()])[places]
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
@@ -175,21 +205,29 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def features_writer(approximation: Approximation, rows: Rows) -> Callable[[BinaryIO, str], None]:
+def features_writer(
+    approximation: Approximation, rows: Rows, labels: Columns | None = None
+) -> Callable[[BinaryIO, str], None]:
     """Return a function that writes features; to NPY block by block, if they have one part."""
     factors = approximation.factor_rows(rows)
 
     def write(file: BinaryIO, ending: str) -> None:
         whole = len(factors.parts) != 1 or factors.core is not None
         if ending != ".npy" or whole or array_ops.is_foreign(rows.example()):
-            writer(columns_of(approximation, approximation.transform(rows)))(file, ending)
+            columns = columns_of(approximation, approximation.transform(rows))
+            writer(columns, labels)(file, ending)
             return
         features = factors.parts[0]
         dtype = np.dtype(features.dtype)
-        out = np.lib.format.open_memmap(file.name, "w+", dtype, features.shape)
+        header = np.lib.format.header_data_from_array_1_0(np.empty((0, 0), dtype))
+        np.lib.format.write_array_header_2_0(file, {**header, "shape": features.shape})
+        file.flush()
+        start = file.tell()
         # Detect a full disk now: later it would kill the process.
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, os.stat(file.name).st_size)
+            size = features.shape[0] * features.shape[1] * dtype.itemsize
+            os.posix_fallocate(file.fileno(), 0, start + size)
+        out = np.memmap(file, dtype, "r+", start, features.shape)
 
         def put(z: np.ndarray, place: np.ndarray) -> np.ndarray:
             place[...] = z
@@ -201,10 +239,12 @@ def features_writer(approximation: Approximation, rows: Rows) -> Callable[[Binar
     return write
 
 
-def outcome_writer(estimator: Any, rows: Rows) -> tuple[Columns, Callable[[BinaryIO, str], None]]:
+def outcome_writer(
+    estimator: Any, rows: Rows, labels: Columns | None = None
+) -> tuple[Columns, Callable[[BinaryIO, str], None]]:
     """Apply a fitted estimator to rows; return the columns and a function that writes them."""
     if isinstance(estimator, Approximation):
-        return {}, features_writer(estimator, rows)
+        return {}, features_writer(estimator, rows, labels)
     apply = estimator.predict if hasattr(estimator, "predict") else estimator.transform
     columns = columns_of(estimator, apply(rows))
-    return columns, writer(columns)
+    return columns, writer(columns, labels)

@@ -9,9 +9,10 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.wording import counted
-from gramian.command import arguments, estimators, reading, signatures
+from gramian.command import arguments, estimators, forecast, reading, signatures
 from gramian.command.errors import UsageError
 from gramian.command.results import Outputs, columns_of, writer
+from gramian.command.row_labels import row_labels
 from gramian.command.screen import Screen
 from gramian.learners import KernelRidge, KernelRidgeClassifier
 from gramian.tables import Table, TableModel
@@ -58,21 +59,25 @@ def _fraction(text: str) -> float:
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "predictions.csv")
-    with reading.opened(args) as table:
+    with reading.opened(args) as source:
+        check_target(source, args)
+        planned = reading.prepared(source, args, args.target)
+        table, preparation = planned.table, planned.preparation
         y = target_of(table, args)
         classes = is_classes(y) if args.task == "auto" else args.task == "classify"
         if not classes and y.dtype.kind not in "biuf":
             raise UsageError("The target contains text, which only --task classify accepts.")
         model = estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
-        preparation = reading.prepared(table, args, args.target)
-        raw = preparation.raw(table)
+        raw = preparation.raw(table).persist()
         held_out = _drawn(table.n_rows, args.holdout, args.seed)
         train = np.flatnonzero(~held_out)
-        preparation.learn_scale(raw.choose(train) if held_out.any() else raw)
+        preparation.learn(raw.choose(train) if held_out.any() else raw)
         reading.show(screen, table, preparation)
+        reading.show_plan(screen, planned)
         screen.line("target", _about(y, classes, args.target or "from the data set"))
         rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
+        forecast.show(screen, model, fitted_to)
         with screen.timed():
             model.fit(fitted_to, y[train])
         estimators.show(screen, model, fitted_to)
@@ -84,19 +89,28 @@ def run(args: Namespace, screen: Screen) -> None:
             columns["held_out"] = held_out
             where = counted(held_out.sum(), "held-out row", ",")
             score(screen, y[held_out], predicted[held_out], where, classes)
-        outputs.write(writer(columns), TableModel(model, preparation))
+        write = writer(columns, row_labels(table, list(columns)))
+        outputs.write(write, TableModel(model, preparation))
     outputs.show(screen, "output")
+
+
+def check_target(table: Table, args: Namespace) -> None:
+    if args.target is None and table.target is None:
+        raise UsageError(
+            f"{table.said} has no target: name the column to predict with --target COLUMN."
+        )
 
 
 def target_of(table: Table, args: Namespace) -> np.ndarray:
     """Return the requested column, or the target of the data set."""
-    if args.target is not None:
-        return table.column(table.find(args.target))
-    if table.target is None:
-        raise UsageError(
-            f"{table.said} has no target: name the column to predict with --target COLUMN."
-        )
-    return table.target
+    if args.target is None:
+        check_target(table, args)
+        assert table.target is not None
+        return table.target
+    values = table.column(table.find(args.target))
+    if values.dtype.kind == "f" and (values == np.floor(values)).all():
+        return values.astype(np.int64)  # gaps made them fractions
+    return values
 
 
 def is_classes(y: np.ndarray) -> bool:

@@ -13,6 +13,15 @@ from typing import Any
 
 LABEL = 10
 
+# Phrases in the library's messages, and their equivalents on the command line.
+IN_THE_COMMAND = {
+    "gramian.set_config(memory_budget=...)": "--memory",
+    "Set n_threads=1": "Set --threads 1",
+    "device=": "--device ",
+    "(scikit-learn's StandardScaler)": "(--scale standard)",
+    "device must be None, 'cpu'": "--device must be 'cpu'",
+}
+
 
 def visible(text: str) -> str:
     """Return text as one line, with characters that control a terminal escaped."""
@@ -33,7 +42,10 @@ class Screen:
         if self.quiet:
             return
         try:
-            print(text, flush=True)
+            from gramian.backend import progress
+
+            with progress.paused():
+                print(text, flush=True)
         except BrokenPipeError:  # the reader stopped, like head; keep Python's exit from writing
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
@@ -64,7 +76,12 @@ def warnings_in_one_line(name: str) -> Iterator[None]:
     """Print gramian's warnings as lines on standard error; hide those of other libraries."""
 
     def show(message: Any, *where: Any, **more: Any) -> None:
-        print(visible(f"{name}: warning: {message}"), file=sys.stderr)
+        for python, here in IN_THE_COMMAND.items():
+            message = str(message).replace(python, here)
+        from gramian.backend import progress
+
+        with progress.paused():
+            print(visible(f"{name}: warning: {message}"), file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

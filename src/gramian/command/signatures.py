@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import gramian
 from gramian.command.errors import UsageError
@@ -93,14 +93,19 @@ def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
     """Collect the parameters of classes or functions; the first docstring wins."""
     found: dict[str, Parameter] = {}
     for owner in owners:
-        documented = _documented(owner)
+        documented, annotated = _documented(owner), _annotated(owner)
         for name, one in inspect.signature(owner).parameters.items():
             if name in found or name in skip:
                 continue
             kind, text = documented[name]
-            annotation = one.annotation if isinstance(one.annotation, str) else "Any"
-            found[name] = Parameter(name, one.default, kind, annotation, text)
+            found[name] = Parameter(name, one.default, kind, annotated.get(name, "Any"), text)
     return found
+
+
+def _annotated(owner: Any) -> dict[str, str]:
+    """Return the annotations of a signature, with aliases resolved; "Any" for open ones."""
+    hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)
+    return {name: "Any" if "Any" in str(hint) else str(hint) for name, hint in hints.items()}
 
 
 def _documented(owner: Any) -> dict[str, tuple[str, str]]:

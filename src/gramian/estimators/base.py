@@ -11,11 +11,13 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import DType
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.estimators.scales import warn_if_one_column_dominates
 from gramian.kernels import Kernel, as_kernel
+from gramian.kernels.base import overflows
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.device import DeviceRows
 from gramian.rows.files import formats
@@ -105,6 +107,9 @@ class KernelEstimator(KernelParameter, ABC):
             self._on_objects = rows.are_objects
             if formats.is_path(X) and isinstance(rows, ArrayRows):  # read from it
                 config.hold(_bytes_of(rows))
+            if not rows.are_objects and not kernel.is_matrix:
+                names = list(X.columns) if hasattr(X, "columns") else rows.names
+                warn_if_one_column_dominates(rows, names)
         rows = self._placed(rows, reset)
         if not rows.are_objects or hasattr(X, "columns"):
             validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
@@ -132,6 +137,10 @@ class KernelEstimator(KernelParameter, ABC):
             placed = placed.persist()
             config.hold(placed.kept_bytes)
         return placed
+
+    def _finite(self, values: Array) -> Array:
+        """Return a result, or raise an error if an entry is not finite."""
+        return array_ops.finite(values, overflows(self.kernel_))
 
     def estimate_memory(
         self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False

@@ -17,7 +17,9 @@ from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
 from gramian.kernels.pairings import Tile, gpu_pairing
 from gramian.kernels.spectrum import Law
-from gramian.rows import Rows, as_rows
+from gramian.rows import ArrayRows, Rows, as_rows
+
+CHECKED = 256  # rows whose kernel values are checked before a fit
 
 __all__ = ["Kernel", "KernelWarning"]
 
@@ -211,6 +213,19 @@ class Kernel(BaseEstimator, ABC):
         """
         return None
 
+    def check_values(self, rows: Rows) -> None:
+        """Raise an error if k(x, x) overflows for some rows of a sample.
+
+        k(x, x) of a positive semi-definite kernel is the largest value that a row can have.
+        """
+        if self.is_matrix or rows.are_objects:
+            return
+        n = rows.shape[0]
+        sample = rows.take(np.linspace(0, n - 1, min(n, CHECKED)).astype(int))
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = self.diagonal(ArrayRows(sample))
+        array_ops.finite(diagonal, overflows(self))
+
     def diagonal(self, rows: Rows) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
         return rows.map(lambda x, out: self._diagonal(x), serial=self.serial, label="diagonal")
@@ -234,6 +249,14 @@ class Kernel(BaseEstimator, ABC):
 
     def __rmul__(self, factor: float) -> Kernel:
         return self * factor
+
+
+def overflows(kernel: Kernel) -> str:
+    """Return the error message for kernel values that are not finite."""
+    return (
+        f"{kernel!r} has values that are not finite on these rows: they overflow. Scale the rows, "
+        "for example with StandardScaler, or choose a smaller gamma or degree."
+    )
 
 
 class ProfileKernel(Kernel):
@@ -262,5 +285,12 @@ class ProfileKernel(Kernel):
         return None if pairing is None else traced_form(pairing, self._scale(), self._profile)
 
     def against(self, points: Array) -> Tile:
-        pair = type(self).pairing(points, self._scale(), self.tolerance)
-        return lambda x, out=None: self._profile(pair(x, out))
+        with np.errstate(over="ignore", invalid="ignore"):
+            pair = type(self).pairing(points, self._scale(), self.tolerance)
+
+        def tile(x: Array, out: Array | None = None) -> Array:
+            # Estimators check what they return, and name the kernel.
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self._profile(pair(x, out))
+
+        return tile

@@ -85,7 +85,9 @@ class _Pair(_Composed):
         return tile
 
     def diagonal(self, rows: Rows) -> Array:
-        return self._combine(self.left.diagonal(rows), self.right.diagonal(rows))
+        a, b = self.left.diagonal(rows), self.right.diagonal(rows)
+        # A lazy array cannot be written into one in memory, such as a constant diagonal.
+        return self._combine(b, a) if array_ops.is_lazy(b) else self._combine(a, b)
 
     @staticmethod
     @abstractmethod

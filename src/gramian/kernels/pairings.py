@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from gramian.backend import array_ops, numba_loops
 from gramian.backend.array_ops import Array
 from gramian.rows import even_spans
@@ -42,11 +44,12 @@ def tile_memory(x: Array, points: Array, out: Array | None) -> Array:
 def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     """scale * ||x - y||², by one matrix product of [x, ||x||², 1] with [-2y, 1, ||y||²].
 
-    Both sides are first shifted by the centre of the points, which reduces cancellation. A float32
-    tile is computed in float64 if its norms show that the error could exceed the tolerance.
+    Both sides are first shifted by the centre of the points, which reduces cancellation. If the
+    norms show that the error could exceed the tolerance, a float32 tile is computed in float64, and
+    a float64 tile by differences, column by column.
     """
     if array_ops.issparse(points):
-        return _sparse_squared_euclidean(points, scale)
+        return _sparse_squared_euclidean(points, scale, tolerance)
     xp = array_ops.namespace(points)
     d, y = points.shape[1], array_ops.astype(points, xp.float64)
     own_norms = array_ops.row_norms(y)
@@ -66,6 +69,9 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     def sparse_tile(x: Array, out: Array) -> Array:
         # Shifting x would make it dense, so the products are corrected instead.
         x = array_ops.astype(x, xp.float64)
+        size = abs(scale) * (float(np.max(array_ops.row_norms(x), initial=0.0)) + largest)
+        if not array_ops.eps(xp.float64) * size <= tolerance:
+            return _sparse_differences(x, points, scale, out)
         squared = array_ops.matmul(x, right[:d, :])
         squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
         squared += scale * own_norms
@@ -88,6 +94,8 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
             return array_ops.clip(sparse_tile(x, out), **bounds)
         moved = left(x, out.dtype)
         size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
+        if not array_ops.eps(xp.float64) * size <= tolerance:
+            return _squared_differences(x, points, scale, out)
         if out.dtype == xp.float64:
             array_ops.matmul(moved, right, out)
         elif array_ops.eps(out.dtype) * size <= tolerance:
@@ -99,19 +107,45 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     return tile
 
 
-def _sparse_squared_euclidean(points: Array, scale: float) -> Tile:
+def _squared_differences(x: Array, points: Array, scale: float, out: Array) -> Array:
+    """scale * ||x - y||² without cancellation: rows may share huge numbers, or overflow to inf."""
+    xp = array_ops.namespace(points)
+    total = array_ops.like(np.zeros(out.shape), out, xp.float64)
+    with np.errstate(over="ignore"):
+        for j in range(points.shape[1]):
+            u, v = (array_ops.astype(side[:, j], xp.float64) for side in (x, points))
+            difference = u[:, None] - v[None, :]
+            difference *= difference
+            total += difference
+        total *= scale
+    out[...] = array_ops.astype(total, out.dtype)
+    return out
+
+
+def _sparse_squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     """The same for sparse points, in float64 and without a shift, which would make them dense."""
 
     def tile(x: Array, out: Array | None = None) -> Array:
         out = tile_memory(x, points, out)
         y, x = points.astype("float64"), x.astype("float64")
+        norms = array_ops.row_norms(x), array_ops.row_norms(y)
+        size = abs(scale) * sum(float(np.max(each, initial=0.0)) for each in norms)
+        if not array_ops.eps(y.dtype) * size <= tolerance:
+            return _sparse_differences(x, array_ops.dense(y), scale, out)
         squared = array_ops.matmul(x, -2 * y.T)
-        squared += array_ops.row_norms(x)[:, None]
-        squared += array_ops.row_norms(y)
+        squared += norms[0][:, None]
+        squared += norms[1]
         out[...] = scale * array_ops.clip(squared, low=0.0)
         return out
 
     return tile
+
+
+def _sparse_differences(x: Array, points: Array, scale: float, out: Array) -> Array:
+    """The same for sparse rows, a few of which are made dense at a time."""
+    for start, stop in even_spans(0, x.shape[0], max(1, FILLED // x.shape[1])):
+        _squared_differences(array_ops.dense(x[start:stop]), points, scale, out[start:stop])
+    return out
 
 
 def cityblock(points: Array, scale: float, tolerance: float) -> Tile:

@@ -191,6 +191,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         kernel, rows = planned.kernel, planned.rows
         # A separate generator, so that the learner's draws do not depend on the kernel's.
         kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        kernel.check_values(rows)
         self.kernel_, self.approximation_ = kernel, None
         self.points_ = kernel.points(rows)
         return Gram(kernel, rows)
@@ -255,11 +256,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         rows = self._read(X, reset=False)
         if self.approximation_ is not None:
             factors = self.approximation_.factor_rows(rows)
-            return NewRows(rows, factors.features_matmul(learned), factors, factors.dtype)
+            product = self._finite(factors.features_matmul(learned))
+            return NewRows(rows, product, factors, rows.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
         product = gram.matmul(learned)
-        product = array_ops.astype(product, array_ops.namespace(product).float64)
-        return NewRows(rows, product, None, gram.dtype)
+        product = self._finite(array_ops.astype(product, array_ops.namespace(product).float64))
+        return NewRows(rows, product, None, rows.dtype)
 
 
 def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:

@@ -5,4 +5,7 @@ entries of a ZIP archive, and objects become the names of their classes. Names a
 among gramian's own classes, so a file cannot run code or name other files to read. Shared objects
 are stored once, and the same model always gives the same bytes. Entries are not compressed: their
 checksums reveal damage, and their sizes are checked before anything is allocated.
+
+A file that is read may come from anyone. ``archive`` checks the container, ``decoding`` everything
+in it, ``generators`` the states of random generators. Objects get their states when all is checked.
 """

@@ -10,20 +10,19 @@ import json
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
 
 import gramian
 from gramian.backend.writing import whole_file
-from gramian.persistence import states
+from gramian.persistence import archive, decoding, states
+from gramian.persistence.archive import TEXT
 
 __all__ = ["ModelFileError", "load", "save"]
 
 FORMAT = "gramian model"
 VERSION = 1  # increase when older versions could misread new files
-TEXT = "model.json"
 
 
 class ModelFileError(ValueError):
@@ -125,7 +124,7 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
         except ModelFileError as error:
             raise ModelFileError(f"The file {os.fspath(path)!r} {error}") from error
         except MemoryError:
-            raise
+            raise  # sizes were checked: this is a large model, not a bad file
         except Exception as error:  # damaged files raise many types
             raise ModelFileError(
                 f"The file {os.fspath(path)!r} is not a model or is damaged: "
@@ -137,18 +136,19 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
 def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
     """Save to an open file."""
     known = states.known_classes(classes)
-    if type(estimator) not in known.values():
+    if not states.is_model(type(estimator), known):
         raise TypeError(
             "Expected a learner, an approximation, a kernel or a sampler of gramian's own classes, "
             f"or of those in classes=[...]; got an object of type {type(estimator).__name__}."
         )
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
         count = 0
 
         def store(array: np.ndarray) -> int:
             nonlocal count
-            with archive.open(_entry(f"{count}.npy"), "w", force_zip64=True) as out:
-                np.lib.format.write_array(out, array, allow_pickle=False)
+            name = archive.array_name(count)
+            with out.open(archive.entry(name), "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
             count += 1
             return count - 1
 
@@ -160,42 +160,27 @@ def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
             "arrays": count,
             "model": model,
         }
-        archive.writestr(_entry(TEXT), json.dumps(text, allow_nan=False))
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same bytes at any time
+        data = json.dumps(text, allow_nan=False).encode()
+        try:
+            archive.check_text(data, count)
+        except ValueError as error:
+            raise ValueError(f"This model is too large for a model file: {error}.") from None
+        out.writestr(archive.entry(TEXT), data)
 
 
 def _read(file: BinaryIO, known: Mapping[str, type]) -> Any:
-    size = os.fstat(file.fileno()).st_size
     if not zipfile.is_zipfile(file):
         raise ModelFileError("is not a model: it was not written by gramian.save, or is truncated.")
-    with zipfile.ZipFile(file) as archive:
-        if TEXT not in archive.namelist():
-            raise ModelFileError(f"is not a model: it is an archive without {TEXT}.")
-        for entry in archive.infolist():  # nothing is unpacked that could grow
-            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
-                raise ValueError(f"its entry {entry.filename!r} must be stored without compression")
-        text = json.loads(archive.read(TEXT))
-        if text.get("format") != FORMAT:
-            raise ModelFileError(f"is not a model: its {TEXT} has the wrong format.")
-        if text["version"] > VERSION:
-            raise ModelFileError(
-                f"was written by gramian {text['gramian']}, in version {text['version']} of the "
-                f"format; gramian {gramian.__version__} reads version {VERSION}. Update gramian."
-            )
-        arrays = [_array(archive, f"{number}.npy") for number in range(text["arrays"])]
-        return states.Decoder(arrays.__getitem__, known).decode(text["model"])
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    info = archive.getinfo(name)
-    with archive.open(info) as part:
-        version = np.lib.format.read_magic(part)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(part)
-        size = part.tell() + dtype.itemsize * prod(shape)
-        if version != (1, 0) or dtype.hasobject or size != info.file_size:
-            raise ValueError(f"its array {name!r} does not have the stated size")
-    with archive.open(info) as part:
-        return np.lib.format.read_array(part, allow_pickle=False)
+    entries = archive.Archive(file)
+    if TEXT not in entries.names:
+        raise ModelFileError(f"is not a model: it is an archive without {TEXT}.")
+    text = entries.text()
+    if text.get("format") != FORMAT:
+        raise ModelFileError(f"is not a model: its {TEXT} has the wrong format.")
+    if text["version"] > VERSION:
+        raise ModelFileError(
+            f"was written by gramian {text['gramian']}, in version {text['version']} of the "
+            f"format; gramian {gramian.__version__} reads version {VERSION}. Update gramian."
+        )
+    entries.check_names(text["arrays"])
+    return decoding.Decoder(entries, text["arrays"], known).model(text["model"])

@@ -1,9 +1,8 @@
-"""Convert gramian's objects to plain values and arrays, and back.
+"""Convert gramian's objects to plain values and arrays; ``decoding`` converts them back.
 
 One walk over an object's state serves every class: numbers, strings, lists and dictionaries become
 JSON, arrays go to a store, and objects of gramian's classes become their name and attributes.
-Nothing else is accepted, and nothing read back can run code: a name can only refer to a class of
-this package, or to one that the caller passes.
+Nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ from sklearn.base import BaseEstimator
 import gramian
 from gramian.backend import array_ops, config
 from gramian.backend.wording import counted
+from gramian.matrices.factors import Factors
+from gramian.persistence import generators
 from gramian.rows import ArrayRows, Rows
+from gramian.tables.model import TableModel
 
 # Models consist of classes from these modules. Files of rows are not included: loading a model must
 # not open other files.
@@ -33,7 +35,7 @@ MODULES = (
     "tables.preparation", "tables.model",
 )  # fmt: skip
 
-GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+MODELS = (BaseEstimator, Factors, TableModel)
 ARRAYS = "biufcUSMm"  # dtype kinds that an NPY file can hold without pickle
 
 Node = Any  # what JSON holds
@@ -66,6 +68,12 @@ def known_classes(more: Iterable[type] = ()) -> dict[str, type]:
             )
         known[cls.__name__] = cls
     return known
+
+
+def is_model(cls: type, known: Mapping[str, type]) -> bool:
+    """Whether objects of a class can be saved on their own, rather than as parts of others."""
+    own = classes().get(cls.__name__) is not cls  # of the caller
+    return known.get(cls.__name__) is cls and (own or issubclass(cls, MODELS))
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -183,19 +191,12 @@ class Encoder:
         return {"sparse": kind, "parts": parts, "shape": [int(size) for size in value.shape]}
 
     def _generator(self, value: Any) -> Node:
-        old = isinstance(value, np.random.RandomState)
-        bits = value._bit_generator if old else value.bit_generator
-        name = type(bits).__name__
-        if name not in GENERATORS:
-            self._refuse(value)
-        # The seed sequence, from which children are spawned; RandomState has none.
-        seeds = None if old else bits.seed_seq
-        seeds = seeds if isinstance(seeds, np.random.SeedSequence) else None
+        described = generators.plain(value)
+        if described is None:
+            return self._refuse(value)
         return {
-            "generator": name,
-            "old": old,
-            "state": self.encode(value.get_state(legacy=False) if old else bits.state),
-            "seeds": None if seeds is None else self.encode(seeds.state),
+            name: part if name == "generator" else self.encode(part)
+            for name, part in described.items()
         }
 
     def _rows(self, value: Rows) -> Node:
@@ -226,117 +227,3 @@ def _collected(rows: Rows) -> Any:
         "Use an approximation, which keeps few rows",
     )
     return rows.collect()
-
-
-class Decoder:
-    """Rebuild an object; ``fetch`` returns the array with a number.
-
-    ``known`` maps names to classes, as in :class:`Encoder`. Anything that an :class:`Encoder`
-    would not write raises an exception, of any type.
-    """
-
-    def __init__(
-        self, fetch: Callable[[int], np.ndarray], known: Mapping[str, type] | None = None
-    ) -> None:
-        self._fetch = fetch
-        self._known = classes() if known is None else known
-        self._complete: list[Any] = []
-
-    def decode(self, node: Node) -> Any:
-        if isinstance(node, list):
-            return [self.decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        tag = next(iter(node), "")
-        return self._TAGS[tag](self, **{"value" if k == tag else k: v for k, v in node.items()})
-
-    def _scalar(self, value: Node) -> Any:
-        return self.decode(value)[()]
-
-    def _tuple(self, value: list[Node]) -> Any:
-        return tuple(self.decode(value))
-
-    def _dict(self, value: list[Node]) -> Any:
-        return dict(self.decode(value))
-
-    def _slice(self, value: list[Node]) -> Any:
-        return slice(*self.decode(value))
-
-    def _dtype(self, value: str, type: bool) -> Any:
-        dtype = np.dtype(value)
-        return dtype.type if type else dtype
-
-    def _array(self, value: int) -> Any:
-        return self._fetch(value)
-
-    def _object_array(self, value: list[Node], shape: list[int]) -> Any:
-        entries = self.decode(value)
-        return np.fromiter(entries, dtype=object, count=len(entries)).reshape(shape)
-
-    def _sparse(self, value: str, parts: list[Node], shape: list[int]) -> Any:
-        kinds = ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
-        make = getattr(scipy.sparse, kinds[kinds.index(value)])
-        data, indices, starts = self.decode(parts)
-        matrix = make((data, indices, starts), shape=tuple(shape))
-        matrix.check_format(full_check=True)
-        matrix.indices, matrix.indptr = indices, starts  # SciPy may have made them shorter
-        return matrix
-
-    def _generator(self, value: str, old: bool, state: Node, seeds: Node) -> Any:
-        kind = getattr(np.random, GENERATORS[GENERATORS.index(value)])
-        sequence = None if seeds is None else np.random.SeedSequence(**self.decode(seeds))
-        bits = kind(sequence)
-        if old:
-            random = np.random.RandomState(bits)
-            random.set_state(self.decode(state))
-            return random
-        bits.state = self.decode(state)
-        return np.random.Generator(bits)
-
-    def _rows(self, value: Node, names: list[str] | None) -> Any:
-        rows = ArrayRows(self.decode(value))
-        rows.names = names
-        return rows
-
-    def _once(self, value: Node) -> Any:
-        made = self.decode(value)
-        self._complete.append(made)
-        return made
-
-    def _same(self, value: int) -> Any:
-        return self._complete[value]
-
-    def _object(self, value: str, state: Any = None, items: Any = None) -> Any:
-        if value not in self._known:
-            raise ValueError(
-                f"this version of gramian has no class {value!r}; if it is yours, pass it: "
-                f"load(path, classes=[{value}])"
-            )
-        cls: Any = self._known[value]
-        if issubclass(cls, tuple):
-            return cls(*self.decode(items))
-        made = object.__new__(cls)
-        attributes = {name: self.decode(part) for name, part in state.items()}
-        if hasattr(made, "__setstate__"):
-            made.__setstate__(attributes)
-        else:
-            vars(made).update(attributes)
-        return made
-
-    _TAGS: dict[str, Callable[..., Any]] = {  # noqa: RUF012
-        "scalar": _scalar,
-        "float": lambda self, value: float(value),
-        "tuple": _tuple,
-        "dict": _dict,
-        "slice": _slice,
-        "dtype": _dtype,
-        "namespace": lambda self, value: array_ops.numpy_namespace,
-        "array": _array,
-        "objects": _object_array,
-        "sparse": _sparse,
-        "generator": _generator,
-        "rows": _rows,
-        "once": _once,
-        "same": _same,
-        "object": _object,
-    }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
@@ -21,6 +18,7 @@ from gramian.samplers.base import (
     from_rows,
     host_diagonal,
 )
+from gramian.samplers.kmeans import centred, lloyd, lloyd_bytes
 
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
 
@@ -31,8 +29,8 @@ DENSE_BYTES = 64 * 1024**2  # samples of sparse rows up to this size are cluster
 class KMeansCentres(Sampler):
     """Centres of k-means in input space, found on a subsample; no kernel evaluation.
 
-    (Zhang, Tsang and Kwok, 2008.) The clustering is scikit-learn's. Sparse rows have the same
-    centres as dense ones, as a dense array.
+    (Zhang, Tsang and Kwok, 2008.) Sparse rows have the same centres as dense ones, as a dense
+    array.
 
     Parameters
     ----------
@@ -64,8 +62,6 @@ class KMeansCentres(Sampler):
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        from sklearn.cluster import KMeans  # takes long to import
-
         if isinstance(gram.kernel, Precomputed) or gram.rows.are_objects:
             got = "objects" if gram.rows.are_objects else "a precomputed matrix"
             raise ValueError(
@@ -75,18 +71,12 @@ class KMeansCentres(Sampler):
         rows = gram.rows
         n, size = rows.shape[0], self._sample_size(rows, m)
         example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
-        kmeans = KMeans(
-            min(m, size),
-            init="random",
-            n_init=1,
-            max_iter=positive_integer(self, "max_iter", self.max_iter),
-            random_state=int(rng.integers(2**31)),
-            copy_x=False,
-        )
-        with warnings.catch_warnings():  # about clusters that coincide; they are left out below
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            labels = kmeans.fit_predict(_to_cluster(example))
-        centres = kmeans.cluster_centers_[np.unique(labels)]
+        starts = rng.choice(size, size=min(m, size), replace=False)
+        steps = positive_integer(self, "max_iter", self.max_iter)
+        sample = _to_cluster(example)
+        middle = centred(sample)
+        centres, masses = lloyd(sample, starts, steps)
+        centres = centres[masses > 0] + middle  # fewer where rows coincide
         if gram.kernel.serial and array_ops.issparse(example):
             # A kernel function gets two blocks of the same kind: sparse, as the rows are.
             return Landmarks(type(example)(centres))
@@ -109,18 +99,16 @@ class KMeansCentres(Sampler):
     def select_bytes(self, rows: Rows, m: int) -> int:
         size, width = self._sample_size(rows, m), dense_row_bytes(rows)
         of_row = rows.row_bytes
-        if of_row == width or size * width <= DENSE_BYTES:  # scikit-learn's variance copies them
-            of_row = 2 * width if of_row == width else of_row + 2 * width
-        # The sample, its labels and norms; old centres, new ones, and each thread's sums.
-        centres = (4 + config.n_threads()) * m * width
-        return size * (of_row + 24) + centres + 8 * rows.shape[0]
+        if of_row != width and size * width <= DENSE_BYTES:  # sparse rows, clustered as dense ones
+            of_row += width
+        return size * of_row + lloyd_bytes(size, m, width) + 8 * rows.shape[0]
 
     def landmark_bytes(self, rows: Rows) -> int:
         return dense_row_bytes(rows)
 
 
 def _to_cluster(sample: Array) -> Array:
-    """Convert a sample for scikit-learn: dense if small, so that ties break as for dense rows."""
+    """Convert a sample for k-means: dense if small, so that ties break as for dense rows."""
     if not array_ops.issparse(sample):
         return array_ops.to_numpy(sample)
     size = sample.shape[0] * sample.shape[1] * sample.dtype.itemsize

@@ -9,7 +9,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.rows import Rows
 from gramian.tables.preparation import Preparation
-from gramian.tables.sources import Table, open_table
+from gramian.tables.sources import as_table
 
 __all__ = ["TableModel"]
 
@@ -30,9 +30,9 @@ class TableModel:
     >>> from gramian import KernelKMeans
     >>> from gramian.tables import Preparation, TableModel, open_table
     >>> table = open_table("iris")
-    >>> preparation = Preparation(table)
-    >>> rows = preparation.rows(preparation.raw(table))
-    >>> model = TableModel(KernelKMeans(3, random_state=0).fit(rows), preparation)
+    >>> preparation = Preparation(numbers=["2", "3"])
+    >>> X = preparation.fit_transform(table)
+    >>> model = TableModel(KernelKMeans(3, random_state=0).fit(X), preparation)
     >>> model.predict("iris").shape
     (150,)
     """
@@ -46,9 +46,10 @@ class TableModel:
 
     def rows(self, source: Any) -> Rows:
         """Return the rows of a table, prepared as for the fit."""
-        if not isinstance(source, Table):
-            source = open_table(source, like=self.preparation.names)
-        return self.preparation.rows(self.preparation.raw(source))
+        table = as_table(source, like=self.preparation.names)
+        if self.preparation.drop_missing:
+            table = table.complete([name for name in self.preparation.names if name in table.facts])
+        return self.preparation.rows(self.preparation.raw(table))
 
     def predict(self, source: Any) -> np.ndarray:
         """Predict each row of a table."""

@@ -7,97 +7,166 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, FeatureRows, Rows
-from gramian.tables.sources import Table, listed
+from gramian.rows.files.facts import MOST_ENTRIES
+from gramian.tables import dates as date_parts
+from gramian.tables.base import Table, listed
+from gramian.tables.statistics import Statistics
 
 __all__ = ["Preparation"]
 
-MOST_ENTRIES = 1000  # distinct entries of a text column
+SCALES = ("standard", "minmax", "none")
+IMPUTES = ("median", "mean", "most-frequent")
+UNKNOWN = -1.0  # the code of an entry that was not in the fit
 
 
-class Preparation:
-    """Which columns of a table become rows, and how.
+class Preparation(TransformerMixin, BaseEstimator):
+    """Turn columns of a table into numbers: fill gaps, encode text and dates, scale.
 
-    Columns are matched by name, in any order, or by number if the table has no names. A text column
-    becomes one column of 0 and 1 per distinct entry. Scaling shifts and scales each numeric column.
+    Columns are matched by name, in any order, or by number if the table has no names. A column of
+    text becomes one column of 0 and 1 per distinct entry. A date becomes the day and its place in
+    the year, the week and the day, as sine and cosine. Numbers and days are scaled.
 
     Parameters
     ----------
-    table : Table
+    numbers, categories, dates : list of str, optional
+        The columns to use as numbers, as categories and as dates. With all three left out, ``fit``
+        recognises them as :func:`plan` does.
     target : str, optional
-        A column, by name or number, to leave out as the target.
-    exclude : sequence of str
-        Other columns to leave out.
-    one_hot : bool, default=False
-        Whether to encode text columns.
-    scale : {"standard", "minmax"}, optional
-        Mean 0 and variance 1, or from 0 to 1, on the rows that ``learn_scale`` sees.
+        A column that is the target, and no feature.
+    impute : {"median", "mean", "most-frequent"}, optional
+        How to fill gaps in numbers; categories get the most frequent one. By default gaps are
+        errors.
+    drop_missing : bool, default=False
+        Whether rows with gaps are to be left out before the preparation: see
+        :meth:`Table.complete`.
+    scale : {"standard", "minmax", "none"}, default="standard"
+        Scale numbers to mean 0 and variance 1, or to the range from 0 to 1.
+    unknown : {"ignore", "error"}, default="ignore"
+        What to do with entries that were not in the fit: give them 0 in every column, or raise an
+        error.
+    dtype : {"float64", "float32"}, default="float64"
+        The precision of the result. Rows that are stored in single precision keep it.
 
     Attributes
     ----------
     names : list of str
         The columns of the table that are used.
     columns : list of str
-        The columns of the rows.
+        The columns of the result.
 
     Examples
     --------
     >>> from gramian.tables import Preparation, open_table
     >>> table = open_table("iris")
-    >>> preparation = Preparation(table, exclude=["0"], scale="minmax")
-    >>> preparation.learn_scale(preparation.raw(table))
-    >>> rows = preparation.rows(preparation.raw(table))
-    >>> rows.shape, rows.take([0, 1]).round(2)
+    >>> X = Preparation(numbers=["1", "2", "3"], scale="minmax").fit_transform(table)
+    >>> X.shape, X[:2].round(2)
     ((150, 3), array([[0.62, 0.07, 0.04],
            [0.42, 0.07, 0.04]]))
     """
 
     def __init__(
         self,
-        table: Table,
+        numbers: Sequence[str] | None = None,
+        categories: Sequence[str] | None = None,
+        dates: Sequence[str] | None = None,
         *,
         target: str | None = None,
-        exclude: Sequence[str] = (),
-        one_hot: bool = False,
-        scale: str | None = None,
+        impute: str | None = None,
+        drop_missing: bool = False,
+        scale: str = "standard",
+        unknown: str = "ignore",
+        dtype: str = "float64",
     ) -> None:
-        self.scale = (
-            scale if scale is None else choice(self, "scale", scale, ("standard", "minmax"))
-        )
-        self.target = None if target is None else table.find(target)
+        self.numbers = numbers
+        self.categories = categories
+        self.dates = dates
+        self.target = target
+        self.impute = impute
+        self.drop_missing = drop_missing
+        self.scale = scale
+        self.unknown = unknown
+        self.dtype = dtype
+
+    # As a transformer of whole tables
+
+    def fit(self, X: Any, y: Any = None) -> Preparation:
+        """Learn entries, fills and scale from a table, a path or a data frame."""
+        table = self._table(X)
+        self.look(table)
+        self.learn(self.raw(table))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the prepared rows of a table, a path or a data frame."""
+        check_is_fitted(self, "entries_")
+        table = self._table(X)
+        return np.asarray(array_ops.dense(self.rows(self.raw(table)).collect()))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of the result."""
+        check_is_fitted(self, "entries_")
+        return np.asarray(self.columns, dtype=object)
+
+    def _table(self, X: Any) -> Table:
+        from gramian.tables.sources import as_table
+
+        return as_table(X)
+
+    # Block by block, for files larger than memory
+
+    def look(self, table: Table) -> None:
+        """Learn from the facts of a table which columns there are, and the entries of text."""
+        choice(self, "scale", self.scale, SCALES)
+        choice(self, "unknown", self.unknown, ("ignore", "error"))
+        choice(self, "dtype", self.dtype, ("float64", "float32"))
+        if self.impute is not None:
+            choice(self, "impute", self.impute, IMPUTES)
+        chosen = [self.numbers, self.categories, self.dates]
+        if all(names is None for names in chosen):
+            from gramian.tables.planning import plan
+
+            found = plan(table, target=self.target, impute=self.impute).preparation
+            chosen = [found.numbers, found.categories, found.dates]
+        self.uses_ = [[table.find(name) for name in names or ()] for names in chosen]
         self.named = table.named
         self.width = len(table.names)
-        left_out = {self.target, *(table.find(name) for name in exclude)}
-        self.names = [name for name in table.names if name not in left_out]
-        texts = [name for name in self.names if name in table.texts]
-        if not self.names or (len(texts) == len(self.names) and not one_hot):
-            raise ValueError(f"{table.said} has no numeric column.")
-        if texts and not one_hot:
-            raise ValueError(
-                f"{table.said} has columns that are not numeric: {listed(texts)}. Drop them with "
-                "--exclude, or encode them with --one-hot."
-            )
-        self.categories = {name: table.entries(name, MOST_ENTRIES) for name in texts}
-        self.shift: np.ndarray | None = None
-        self.factor: np.ndarray | None = None
+        _, categories, dates = self.uses_
+        self.entries_ = {name: _entries(table, name) for name in categories}
+        self.formats_ = {name: _format(table, name) for name in dates}
+        self.shift_: np.ndarray | None = None
+        self.factor_: np.ndarray | None = None
+        self.fills_: np.ndarray | None = None
+        self.learned_ = False
+        if not self.names:
+            raise ValueError(f"{table.said} has no column to use.")
+
+    @property
+    def names(self) -> list[str]:
+        numbers, categories, dates = self.uses_
+        return [*numbers, *dates, *categories]
 
     @property
     def columns(self) -> list[str]:
-        columns: list[str] = []
-        for name in self.names:
-            entries = self.categories.get(name)
-            columns += [name] if entries is None else [f"{name}={entry}" for entry in entries]
+        numbers, categories, dates = self.uses_
+        columns = list(numbers)
+        columns += [f"{name}{part}" for name in dates for part in date_parts.PARTS]
+        columns += [f"{name}={entry}" for name in categories for entry in self.entries_[name]]
         return columns
 
     def raw(self, table: Table) -> Rows:
-        """Return the used columns of a table unchanged, with text as category numbers."""
-        rows = table.rows(self._found(table), self.categories)
-        if self.scale and array_ops.issparse(getattr(rows, "data", None)):
+        """Return the used columns of a table: text as codes, dates as days, NaN for gaps."""
+        found = self._found(table)
+        self._check_gaps(table, found)
+        rows = table.rows(found, self._readings(found))
+        if self.scale != "none" and array_ops.issparse(getattr(rows, "data", None)):
             config.check_fits(
                 rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
                 f"{table.said} in dense form, which scaling needs",
@@ -106,7 +175,26 @@ class Preparation:
             return ArrayRows(array_ops.dense(rows.collect()))
         return rows
 
+    def _readings(self, found: list[str]) -> dict[str, Any]:
+        if not (self.entries_ or self.formats_):
+            return {}
+        from gramian.rows.files.readings import Codes, Days
+
+        here = dict(zip(self.names, found, strict=True))
+        readings: dict[str, Any] = {
+            here[name]: Codes(tuple(entries)) for name, entries in self.entries_.items()
+        }
+        return readings | {here[name]: Days(format) for name, format in self.formats_.items()}
+
+    def _check_gaps(self, table: Table, found: list[str]) -> None:
+        if self.impute is None:
+            from gramian.tables.gaps import FILL, REFIT, check_complete
+
+            some = [name for name in found if name not in table.completed]
+            check_complete(table, some, REFIT if self.learned_ else FILL)
+
     def _found(self, table: Table) -> list[str]:
+        """Return the columns of a table that correspond to those of the fit."""
         if self.named and table.named:
             missing = [name for name in self.names if name not in table.names]
             if not missing:
@@ -126,58 +214,117 @@ class Preparation:
             f"{len(self.names)}{whole}."
         )
 
-    def learn_scale(self, raw: Rows) -> None:
-        """Learn the scaling in one pass over raw rows; do nothing if there is no scaling."""
-        if self.scale is None:
+    def learn(self, raw: Rows) -> None:
+        """Learn fills and scale in one pass over raw rows."""
+        self.learned_ = True
+        if self.scale == "none" and self.impute is None:
             return
-        numbers = [i for i, name in enumerate(self.names) if name not in self.categories]
-        first = raw.take(range(min(raw.shape[0], 1000)))[:, numbers]
-        middle = first.mean(axis=0, dtype=np.float64)  # near the mean, against cancellation
-        ends: list[tuple[np.ndarray, np.ndarray]] = []
+        numbers, _, dates = self.uses_
+        found = Statistics(raw, len(numbers) + len(dates), [*map(len, self.entries_.values())])
+        if self.impute is not None:
+            self.fills_ = found.fills(self.impute)
+        if self.scale != "none":
+            self.shift_, size = found.scale(self.scale, self.fills_)
+            self.factor_ = 1.0 / np.where(size > 0, size, 1.0)
 
-        def part(x: Array) -> tuple[Array, Array]:
-            x = x[:, numbers].astype(np.float64)
-            ends.append((x.min(axis=0), x.max(axis=0)))
-            x -= middle
-            return x.sum(axis=0), (x * x).sum(axis=0)
-
-        sums, squares = raw.sum(part, row_bytes=16 * len(numbers), label="scaling")
-        if self.scale == "standard":
-            mean = sums / raw.shape[0]
-            self.shift = middle + mean
-            size = np.sqrt(np.maximum(squares / raw.shape[0] - mean**2, 0.0))
-            size[size <= 1e-12 * np.abs(self.shift)] = 0.0  # a constant column, but for rounding
-        else:
-            lows, highs = zip(*ends, strict=True)
-            self.shift = np.min(lows, axis=0)
-            size = np.max(highs, axis=0) - self.shift
-        self.factor = 1.0 / np.where(size > 0, size, 1.0)
+    def unknown_entries(self, raw: Rows) -> dict[str, int]:
+        """Count the rows whose entries were not in the fit, for each column of text."""
+        if not self.entries_:
+            return {}
+        first = raw.shape[1] - len(self.entries_)
+        counts = raw.sum(_count_unknown(first), label="checking text")
+        return {n: int(c) for n, c in zip(self.entries_, counts, strict=True) if c}
 
     def rows(self, raw: Rows) -> Rows:
         """Return the prepared rows: in memory if they fit in half the budget, else lazily."""
         rows: Rows = raw
-        if self.factor is not None or self.categories:
-            work = 16 * len(self.names)
-            rows = FeatureRows(raw, self._block, len(self.columns), raw.dtype, work_bytes=work)
+        changed = self.factor_ is not None or self.fills_ is not None or self.dtype == "float32"
+        if changed or self.entries_ or self.formats_:
+            if self.unknown == "error":
+                self._refuse_unknown(raw)
+            columns = len(self.columns)
+            work = 24 * len(self.names)
+            rows = FeatureRows(raw, self._block, columns, self._dtype(raw), work_bytes=work)
         rows = rows.persist()
         rows.names = None  # they were already matched by name, if they have names
         return rows
 
+    def _dtype(self, raw: Rows | Array) -> Any:
+        return np.dtype(self.dtype) if raw.dtype == np.float64 else raw.dtype
+
+    def _refuse_unknown(self, raw: Rows) -> None:
+        for name, count in self.unknown_entries(raw).items():
+            known = self.entries_[name]
+            raise ValueError(
+                f"Column {name!r} has {counted(count, 'row')} with a value that is none of the "
+                f"{len(known)} known from the fit: {listed(known, 5)}."
+            )
+
     def _block(self, x: Array, out: Array | None = None) -> Array:
         if out is None:
-            out = np.empty((x.shape[0], len(self.columns)), dtype=x.dtype)
-        out[...] = 0.0
-        place, sources, places = 0, [], []
-        for i, name in enumerate(self.names):
-            if name in self.categories:
-                out[np.arange(len(x)), place + x[:, i].astype(np.intp)] = 1.0
-                place += len(self.categories[name])
-            else:
-                sources.append(i)
-                places.append(place)
-                place += 1
-        numbers: Any = x[:, sources]
-        if self.factor is not None:
-            numbers = (numbers.astype(np.float64) - self.shift) * self.factor
-        out[:, places] = numbers
+            out = np.empty((x.shape[0], len(self.columns)), dtype=self._dtype(x))
+        numbers, _, dates = self.uses_
+        values = x.astype(np.float64)
+        if self.fills_ is not None:
+            values = np.where(np.isnan(values), self.fills_, values)
+        plain, width = len(numbers), len(date_parts.PARTS)
+        scaled = values[:, : plain + len(dates)]
+        if self.factor_ is not None:
+            scaled = (scaled - self.shift_) * self.factor_
+        out[:, :plain] = scaled[:, :plain]
+        place = plain
+        for i in range(plain, plain + len(dates)):
+            out[:, place : place + width] = date_parts.parts(values[:, i])
+            out[:, place] = scaled[:, i]
+            place += width
+        out[:, place:] = 0.0
+        for i, entries in enumerate(self.entries_.values(), start=plain + len(dates)):
+            known = np.flatnonzero(values[:, i] != UNKNOWN)
+            out[known, place + values[known, i].astype(np.intp)] = 1.0
+            place += len(entries)
         return out
+
+    def steps(self) -> list[str]:
+        """Say in a sentence each what is done to the columns."""
+        numbers, categories, dates = self.uses_
+        said = []
+        if self.drop_missing:
+            said.append("rows with missing values left out")
+        if self.impute:
+            how = self.impute.replace("-", " ") + (" value" if "-" in self.impute else "")
+            said.append(f"missing numbers filled with the {how} of their column")
+        if categories:
+            said.append(f"{counted(len(categories), 'category column')} one-hot encoded")
+            said[-1] += f": {', '.join(categories)}"
+        if dates:
+            said.append(f"dates as day, year, week and time of day: {', '.join(dates)}")
+        if self.scale != "none" and (numbers or dates):
+            how = "mean 0 and variance 1" if self.scale == "standard" else "the range 0 to 1"
+            said.append(f"{counted(len(numbers) + len(dates), 'numeric column')} scaled to {how}")
+        return said
+
+
+def _count_unknown(first: int) -> Any:
+    def count(x: Array) -> Array:
+        return (x[:, first:] == UNKNOWN).sum(axis=0)
+
+    return count
+
+
+def _entries(table: Table, name: str) -> list[str]:
+    facts = table.facts[name]
+    if facts.many:
+        raise ValueError(
+            f"Column {name!r} of {table.said} has more than {MOST_ENTRIES} different values; too "
+            "many to encode."
+        )
+    if facts.kind not in ("text", "boolean", "date"):
+        return sorted(str(entry) for entry in facts.entries)
+    return sorted(facts.entries)
+
+
+def _format(table: Table, name: str) -> str:
+    reading = table.facts[name].reading
+    if table.facts[name].kind != "date":
+        raise ValueError(f"Column {name!r} of {table.said} has no dates.")
+    return reading.format

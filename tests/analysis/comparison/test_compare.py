@@ -28,6 +28,7 @@ from gramian import (
     compare,
     relative_error,
 )
+from gramian.analysis.clusters import explained_variance
 from gramian.analysis.comparison import Measurement, data
 from gramian.analysis.comparison.catalogue import chosen
 from gramian.analysis.comparison.source import Source
@@ -38,7 +39,8 @@ from gramian.rows import ArrayRows
 from gramian.theory import effective_dimension
 
 X, Y = load_iris(return_X_y=True)
-QUICK = {"approximations": ["nystroem uniform", "MEKA"], "sizes": [10, 30], "random_state": 0}
+QUICK = {"approximations": ["nystroem uniform", "MEKA"], "sizes": [10, 30], "random_state": 0,
+         "baselines": False}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def scored():
 
 
 def without_times(comparison):
-    return [replace(result, seconds=0.0) for result in comparison.results]
+    return [replace(result, seconds=0.0, seconds_all=0.0) for result in comparison.results]
 
 
 def test_errors_are_those_of_the_approximations(comparison):
@@ -64,7 +66,7 @@ def test_errors_are_those_of_the_approximations(comparison):
         assert result.error == pytest.approx(np.mean(errors), rel=1e-9)
         assert result.error_low == pytest.approx(min(errors), rel=1e-9)
         assert result.error_high == pytest.approx(max(errors), rel=1e-9)
-        assert result.nbytes == result.nbytes_all == model.nbytes_
+        assert result.nbytes == result.nbytes_all == clone(result.approximation).fit(X).nbytes_
 
 
 def test_kernel_values_of_fit_and_features_are_counted(comparison):
@@ -72,7 +74,7 @@ def test_kernel_values_of_fit_and_features_are_counted(comparison):
     assert [r.kernel_evaluations for r in uniform] == [m * m + len(X) * m for m in (10, 30)]
     assert comparison.exact.kernel_evaluations == len(X) ** 2
     meka = next(r for r in comparison.results if r.name == "MEKA")
-    model = clone(meka.approximation).set_params(random_state=1).fit(X)  # the last repeat
+    model = clone(meka.approximation).fit(X)  # the repeat in the middle
     of_features = sum(
         size * len(landmarks)
         for size, landmarks in zip(model.block_sizes_, model.landmarks_, strict=True)
@@ -118,6 +120,7 @@ def test_scores_are_those_of_rows_held_out(scored):
         model.fit(sample.rows.data, sample.target)
         predicted = model.predict(sample.new_rows.data)
         assert result.score == accuracy_score(sample.new_target, predicted)
+        assert 0 < result.standard_error < 0.1
     # A quarter of each class, and no row on both sides but for rows that are there twice.
     assert set(np.bincount(sample.new_target)) <= {12, 13}
     assert sum(tuple(row) in seen for row in sample.new_rows.data) <= 1
@@ -159,15 +162,17 @@ def test_a_learner_of_ones_own():
         compare(X, Y, n_clusters=3)
 
 
-def test_explained_scatter_is_that_of_kmeans_for_a_linear_kernel():
+def test_explained_variance_is_that_of_kmeans_for_a_linear_kernel():
     points, _ = make_blobs(300, centers=4, random_state=0)
-    task = Clusters(ArrayRows(points), Linear(), 4, 0)
-    approximation = Nystroem(Linear(), 2, landmarks="rpcholesky", random_state=0).fit(points)
     plain = KMeans(4, n_init=10, random_state=0).fit(points)
     scatter = np.sum((points - points.mean(axis=0)) ** 2)
-    assert task.score(approximation, 0) == pytest.approx(1 - plain.inertia_ / scatter, rel=1e-6)
+    expected = pytest.approx(1 - plain.inertia_ / scatter, rel=1e-6)
+    assert explained_variance(points, plain.labels_, "linear") == expected
+    task = Clusters(ArrayRows(points), Linear(), 4, 0)
+    approximation = Nystroem(Linear(), 2, landmarks="rpcholesky", random_state=0)
+    assert task.score(task.model(approximation, 0)).value == expected
     found = compare(X, n_clusters=3, repeats=1, **QUICK)
-    assert found.score_name == "explained scatter"
+    assert found.score_name == "share of variance"
     assert all(0 < result.score < 1 for result in found.results)
 
 
@@ -298,7 +303,7 @@ measurements = st.lists(
     st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12
 ).map(
     lambda pairs: [
-        Measurement(f"{i}", i, error / 10, 0, 0, 0.0, size, size, 0, None, "", Nystroem())
+        Measurement(f"{i}", i, error / 100, 0, 0, 0.0, 0.0, size, size, 0, approximation=Nystroem())
         for i, (size, error) in enumerate(pairs)
     ]
 )
@@ -317,50 +322,9 @@ def test_the_frontier_is_what_nothing_beats(results):
         )
         same = any((k.nbytes_all, k.error) == (result.nbytes_all, result.error) for k in kept)
         assert same is not beaten
-    small = [result for result in results if result.error <= 0.05]
-    best = found.best
-    if small:
-        assert best.nbytes_all == min(result.nbytes_all for result in small)
-    else:
-        assert best.error == min(result.error for result in results)
 
 
 _BASE = compare(X, approximations="nystroem uniform", sizes=[5], repeats=1, random_state=0)
-
-
-def test_with_scores_the_smallest_that_is_nearly_best_is_recommended(scored):
-    first = scored.approximations[0]
-    few = [
-        replace(first, size=10, nbytes_all=100, score=0.80),
-        replace(first, size=20, nbytes_all=200, score=0.95),
-        replace(first, size=30, nbytes_all=300, score=0.9599),
-    ]
-    found = replace(scored, results=few)
-    assert found.best is few[1]
-    assert "20 features: accuracy 0.950" in found.recommendation
-    assert found.recommendation.count(". ") == 0  # one sentence
-
-
-def code_of(found, **names):
-    exec(compile(found.code, "code", "exec"), names)
-    return names
-
-
-def test_the_code_runs(comparison, scored, tmp_path):
-    assert code_of(comparison, X=X)["approximation"].n_components == comparison.best.size
-    names = code_of(scored, X=X, y=Y)
-    assert np.mean(names["predicted"] == Y) > 0.9
-    diabetes, y = load_diabetes(return_X_y=True)
-    regression = compare(diabetes, y, sizes=[20], approximations="nystroem uniform", repeats=1)
-    names = code_of(regression, X=diabetes, y=y)
-    assert abs(np.mean(names["predicted"] - y)) < 10
-    clusters = compare(X, n_clusters=3, sizes=[20], approximations="bka", repeats=1)
-    assert len(set(code_of(clusters, X=X)["labels"])) == 3
-    path = tmp_path / 'ro"ws.npy'
-    np.save(path, X)
-    from_file = compare(path, sizes=[5], approximations="nystroem uniform", repeats=1)
-    assert from_file.data.source == str(path)
-    code_of(from_file)  # knows X itself
 
 
 def test_source_of_estimators():
@@ -375,7 +339,7 @@ def test_source_of_estimators():
     names = {"shared": shared}
     points = np.array([[0.0], [1.0]])
     text = source.of(Nystroem(RBF(0.123456789), landmarks=points))
-    assert "RBF(0.123457)" in text and "100" in text
+    assert "RBF(0.123456789)" in text and "100" in text
     exec(source.header(), names)
     np.testing.assert_array_equal(eval(text, names).landmarks, points)
 
@@ -383,12 +347,12 @@ def test_source_of_estimators():
 def test_rules_become_numbers_once_on_all_rows():
     kernel = (RBF("median") * 2.0 + RBF(bandwidth=2.0)).fit(X)
     numbers = fixed(kernel)
-    assert numbers.left.kernel.gamma == kernel.left.kernel.gamma_
+    assert numbers.left.kernel.gamma == float(f"{kernel.left.kernel.gamma_:.6g}")
     assert (numbers.right.gamma, numbers.right.bandwidth) == (0.125, None)
-    np.testing.assert_allclose(numbers(X), kernel(X), rtol=1e-12)
+    np.testing.assert_allclose(numbers(X), kernel(X), rtol=1e-4)
     found = compare(X, kernel=RBF("median"), sizes=[5], approximations="nystroem uniform",
                     max_rows=50, repeats=1, random_state=0)  # fmt: skip
-    assert found.kernel.gamma == RBF("median").fit(X, random_state=0).gamma_
+    assert found.kernel.gamma == pytest.approx(RBF("median").fit(X, random_state=0).gamma_, 1e-5)
     assert found.settings["gamma"] == "from the rule 'median'"
 
 
@@ -417,6 +381,7 @@ def test_structure_of_the_matrix(comparison):
 def test_a_matrix_of_kernel_values_is_split_on_both_sides():
     K = RBF(0.5)(X)
     found = compare(K, Y, kernel="precomputed", sizes=[20], repeats=1, random_state=0)
+    assert found.baselines == []
     direct = compare(X, Y, kernel=RBF(0.5), sizes=[20], repeats=1, random_state=0,
                      approximations=["nystroem uniform", "nystroem rpcholesky"])  # fmt: skip
     assert [r.name for r in found.results] == [r.name for r in direct.results]

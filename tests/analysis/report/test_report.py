@@ -21,7 +21,7 @@ from gramian import RBF, compare, experiments
 from gramian.analysis.comparison.catalogue import NAMES
 from gramian.analysis.report import pictures
 from gramian.analysis.report.colours import LOOKS, looks
-from gramian.analysis.report.labels import Box, place, stack
+from gramian.analysis.report.labels import Box, Ground, _crosses, place, stack
 from gramian.analysis.report.page import page
 from gramian.analysis.report.scales import log_scale
 from gramian.analysis.report.text import count, escape, percent, seconds, significant
@@ -74,7 +74,9 @@ def test_the_page_holds_what_it_should(comparison):
     tags = Tags(text)
     said = " ".join(part for own in tags.text.values() for part in own)
     assert comparison.recommendation in said
-    assert comparison.code in said
+    assert comparison.code in said and comparison.code_of(comparison.best) in said
+    assert said.count("What to look for: ") == 7  # for each chart, the matrix and the gammas
+    assert not re.search(r"trace|ridge of|eigen|effective dimension|‖", said)
     for result in comparison.results:
         assert result.name in said
     titles = ["Error against memory and time", "Score of the learner", "gamma, in use"]
@@ -82,7 +84,7 @@ def test_the_page_holds_what_it_should(comparison):
     for title in titles:
         assert title in said
     rows = [attributes for tag, attributes in tags.tags if tag == "tr"]
-    assert len(rows) == 1 + len(comparison.results)
+    assert len(rows) == 1 + len(comparison.results) + len(comparison.baselines)
     charts = [a for tag, a in tags.tags if tag == "svg" and "chart" in a.get("class", "")]
     assert len(charts) == 2 * 5  # each for wide and for narrow pages
     assert all(len(chart["aria-label"]) > 40 for chart in charts)
@@ -213,7 +215,9 @@ def test_names_lie_beside_their_lines_and_not_on_each_other():
         (name, [(60 + 90.0 * i, y + 60.0 * i + rng.uniform(0, 9)) for i in range(5)])
         for name, y in (("Nyström uniform", 30.0), ("Nyström k-means", 70.0), ("MEKA", 78.0))
     ]
-    spots = place(lines, frame, 12)
+    ground = Ground(frame)
+    ground.draw(lines)
+    spots = place(lines, ground, 12)
     for (_, points), spot in zip(lines, spots, strict=True):
         assert spot.box.outside(frame) == 0
         gaps = [max(spot.box.left - x, x - spot.box.right, spot.box.top - y, y - spot.box.bottom)
@@ -221,6 +225,26 @@ def test_names_lie_beside_their_lines_and_not_on_each_other():
         assert min(gaps) < 25
     for one, other in combinations(spots, 2):
         assert one.box.overlap(other.box) == 0
+
+
+def test_names_go_where_nothing_crosses_them():
+    """Also where lines, bars and other names leave room only far away."""
+    frame = Box(40, 20, 340, 320)
+    lines = [
+        (f"Nyström {i}", [(60.0 + 10 * j, 40 + 12.0 * i + 16 * j) for j in range(9)])
+        for i in range(6)
+    ]
+    ground = Ground(frame)
+    ground.draw(lines)
+    ground.segments += [((100.0, y), (100.0, y + 30)) for y in range(20, 300, 40)]
+    segments = list(ground.segments)
+    marks = [mark for mark, _ in ground.marks]
+    spots = place(lines, ground, 12)
+    assert any(spot.lead is not None for spot in spots)
+    for spot in spots:
+        assert spot.box.outside(frame) == 0
+        assert not any(_crosses(a, b, spot.box) for a, b in segments)
+        assert not any(spot.box.overlap(mark) for mark in marks)
 
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=9))
@@ -461,6 +485,42 @@ def test_it_fits_the_page_in_light_in_the_dark_and_on_paper(browser, report, wid
         "}).map(t => t.textContent)"
     )
     assert clipped == []
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+def test_no_text_of_a_chart_is_crossed(browser, comparison, tmp_path, width):
+    """By a line, a bar, a mark, the frontier or another text; grid lines lie below a halo."""
+    show(browser, comparison.report(tmp_path / "report.html"), width=width)
+    crossed = browser.execute_script(CROSSED)
+    assert crossed == []
+
+
+CROSSED = """
+const hit = (box, x, y) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+const found = [];
+for (const svg of document.querySelectorAll('svg.chart')) {
+  if (!svg.getBoundingClientRect().width) continue;
+  const texts = [...svg.querySelectorAll('.name, .note')].map(t => {
+    const b = t.getBoundingClientRect();  // the letters are less high than their box
+    return [t, {left: b.left + 1, right: b.right - 1, top: b.top + 3, bottom: b.bottom - 3}];
+  });
+  texts.forEach(([t, b], i) => texts.slice(i + 1).forEach(([u, c]) => {
+    if (b.left < c.right && c.left < b.right && b.top < c.bottom && c.top < b.bottom)
+      found.push(t.textContent + ' on ' + u.textContent);
+  }));
+  const kinds = '.join, .whisker, .stairs, .reference, .curve, .lead, .mark > path';
+  for (const path of svg.querySelectorAll(kinds)) {
+    const at = path.getScreenCTM(), length = path.getTotalLength();
+    for (let done = 0; done <= length; done += 1) {
+      const p = path.getPointAtLength(done).matrixTransform(at);
+      for (const [t, b] of texts) {
+        if (hit(b, p.x, p.y)) found.push(t.textContent + ' by ' + path.getAttribute('class'));
+      }
+    }
+  }
+}
+return [...new Set(found)];
+"""
 
 
 @pytest.fixture(scope="module")

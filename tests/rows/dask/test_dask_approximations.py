@@ -79,3 +79,13 @@ def test_kernels_and_matrices():
 def test_other_kernels_reach_the_workers(client):
     model = KernelPCA(2, kernel=Nystroem(Laplacian(0.1) + 0.5 * RBF("median"), 20, random_state=0))
     assert_allclose(clone(model).fit(spread(X)).transform(X), clone(model).fit(X).transform(X))
+
+
+@pytest.mark.parametrize("kernel", [gramian.RBF(0.1) + gramian.Linear(), KERNEL * gramian.Linear()])
+def test_composed_kernels(kernel):
+    """The diagonal of one part is a constant in this process, that of the other is lazy."""
+    options = {"landmarks": "kmeans++", "random_state": 0}
+    rows = da.from_array(X[:90], chunks=(40, -1))
+    lazy = gramian.Nystroem(kernel, 10, **options).fit(rows)
+    here = gramian.Nystroem(kernel, 10, **options).fit(X[:90])
+    assert_allclose(lazy.transform(X[:5]), here.transform(X[:5]), atol=1e-8)

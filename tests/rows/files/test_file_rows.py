@@ -36,6 +36,7 @@ from gramian import (
 )
 from gramian.rows.files import formats
 from gramian.rows.files import rows as file_rows
+from gramian.tables import open_table
 from gramian.testing import check_rows
 from gramian.testing.examples import example_rows
 
@@ -470,9 +471,8 @@ class TestErrors:
     def test_text_that_comes_late(self, tmp_path):
         lines = ["a"] + ["1"] * 700_000 + ["two"]
         (tmp_path / "x.csv").write_text("\n".join(lines))
-        rows = open_rows(tmp_path / "x.csv")
-        with pytest.raises(OSError, match=r"x\.csv' could not be read: .*'two'"):
-            rows.sum(np.sum)
+        with pytest.raises(ValueError, match=r"x\.csv' has .*text.*'two' in line 700002"):
+            open_rows(tmp_path / "x.csv")
 
     @pytest.mark.parametrize("ending", [".npy", ".parquet", ".arrow", ".feather"])
     def test_a_truncated_file(self, tmp_path, X, ending):
@@ -489,6 +489,68 @@ class TestErrors:
         path.unlink()
         with pytest.raises(FileNotFoundError, match=f"no file .*rows{ending}"):
             rows.take([0])
+
+    @every_ending
+    def test_a_file_that_is_overwritten_in_a_pass(self, tmp_path, X, ending, small_batches):
+        path = write(tmp_path, ending, X)
+        rows, seen = open_rows(path), []
+
+        def overwrite(block):
+            seen.append(len(block))
+            if len(seen) == 3:
+                with path.open("r+b") as file:
+                    file.write(path.read_bytes()[:10])
+                os.utime(path, ns=(0, 0))
+            return block.sum()
+
+        with (
+            gramian.config_context(n_threads=1, memory_budget=20_000),
+            pytest.raises(OSError, match="it has changed since it was opened"),
+        ):
+            rows.sum(overwrite)
+        assert sum(seen) == len(X)
+
+    def test_a_link_that_leads_nowhere(self, tmp_path):
+        for target in ("loop.csv", "nothing.csv"):
+            link = tmp_path / "loop.csv"
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+            with pytest.raises(FileNotFoundError, match=f"is a link to '{target}', which leads to"):
+                open_rows(link)
+            with pytest.raises(FileNotFoundError, match=f"is a link to '{target}', which leads to"):
+                open_table(link)
+
+    def test_an_svmlight_column_beyond_32_bits(self, tmp_path):
+        (tmp_path / "huge.svm").write_text("1 4000000000:2\n0 1:1\n")
+        with pytest.raises(OSError, match=r"as svmlight: it has a column number above 2147483647"):
+            open_table(tmp_path / "huge.svm")
+
+    def test_a_row_group_that_does_not_fit(self, tmp_path, rng):
+        """Readers hold a page of each column at once, however few rows they are asked for."""
+        X = rng.standard_normal((4000, 600))
+        columns = {str(i): column for i, column in enumerate(X.T)}
+        pa.parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+        rows = open_rows(tmp_path / "rows.parquet")
+        with gramian.config_context(memory_budget="50MB"):
+            with pytest.raises(
+                gramian.MemoryBudgetError,
+                match=r"rows.parquet' takes \d+.* MB, more than a quarter of .* 50 MB. Its largest "
+                r"row group has 4000 rows; write it with row groups of at most (\d+) rows",
+            ) as refused:
+                KernelKMeans(2, kernel=Nystroem(RBF(0.1), 10)).fit(rows)
+            size = int(str(refused.value).split("row_group_size=")[1].split(" ")[0])
+            pa.parquet.write_table(
+                pa.table(columns), tmp_path / "small.parquet", row_group_size=size
+            )
+            small = open_rows(tmp_path / "small.parquet")
+            before = pa.total_allocated_bytes()
+            peak = 0
+            for _, _, block in small._blocks(small.spans(0)):
+                block()
+                peak = max(peak, pa.total_allocated_bytes() - before)
+            assert peak <= small._reading_bytes() <= 25e6
+        with gramian.config_context(memory_budget="1GB"):
+            assert_array_equal(rows.take([5, 3999]), X[[5, 3999]])
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_a_file_that_ends_in_the_middle_of_a_fit(self, tmp_path, X, threads, small_batches):
@@ -538,7 +600,7 @@ class TestErrors:
             with pytest.raises(OSError, match=f"{name}' could not be read"):
                 open_rows(tmp_path / name)
         (tmp_path / "bad.csv").touch()
-        with pytest.raises(OSError, match=r"bad\.csv' could not be read: Empty CSV"):
+        with pytest.raises(OSError, match=r"bad\.csv' could not be read: it has no lines"):
             open_rows(tmp_path / "bad.csv")
 
     @pytest.mark.parametrize("data", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 2), complex)])

@@ -27,6 +27,7 @@ class Sample:
     target: np.ndarray | None = None
     new_rows: ArrayRows | None = None
     new_target: np.ndarray | None = None
+    by_class: bool = False  # whether each class was split in the same proportion
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class DataFacts:
         The kind of data and its dtype.
     measured, held_out : int
         The number of rows measured, and of rows held out for the scores.
+    by_class : bool
+        Whether the same part of each class was held out.
     """
 
     source: str
@@ -56,6 +59,7 @@ class DataFacts:
     kind: str
     measured: int
     held_out: int
+    by_class: bool = False
 
 
 def as_target(y: Any, rows: Rows) -> np.ndarray | None:
@@ -87,39 +91,44 @@ def are_classes(target: np.ndarray) -> bool:
 def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed: int) -> Sample:
     """Sample at most ``most`` rows; with a target, hold out a quarter of them."""
     n = rows.shape[0]
-    numbers = np.arange(n)
-    if n > most:
-        numbers = np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
     if target is None:
+        numbers = np.arange(n)
+        if n > most:
+            numbers = np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
         return Sample(_part(kernel, rows, numbers, numbers))
-    train, test = _split(numbers, target, seed)
+    size = min(n, most)
+    if size < 2 * HELD_OUT:
+        raise ValueError(
+            "compare has too few rows to hold out a quarter of them for scoring; got "
+            f"{counted(size, 'row')}. Omit y, or pass more rows."
+        )
+    by_class = _splits_by_class(target, size // HELD_OUT)
+    train, test = train_test_split(
+        np.arange(n),
+        train_size=size - size // HELD_OUT,
+        test_size=size // HELD_OUT,
+        random_state=seed,
+        stratify=target if by_class else None,
+    )
     return Sample(
         _part(kernel, rows, train, train),
         target[train],
         _part(kernel, rows, test, train),
         target[test],
+        by_class,
     )
 
 
-def _split(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    if len(numbers) < 2 * HELD_OUT:
-        raise ValueError(
-            "compare has too few rows to hold out a quarter of them for scoring; got "
-            f"{counted(len(numbers), 'row')}. Omit y, or pass more rows."
-        )
-    size = len(numbers) // HELD_OUT
-    strata = None
-    if are_classes(target):
-        own = target[numbers]
-        counts = np.unique(own, return_counts=True)[1]
-        # A class with a single row cannot be on both sides.
-        strata = own if counts.min() >= 2 and len(counts) <= size else None
-    train, test = train_test_split(numbers, test_size=size, random_state=seed, stratify=strata)
-    return np.sort(train), np.sort(test)
+def _splits_by_class(target: np.ndarray, size: int) -> bool:
+    """Whether each class can be on both sides of the split."""
+    if not are_classes(target):
+        return False
+    counts = np.unique(target, return_counts=True)[1]
+    return bool(counts.min() >= 2 and len(counts) <= size)
 
 
 def _part(kernel: Kernel, rows: Rows, numbers: np.ndarray, among: np.ndarray) -> ArrayRows:
-    """Return some rows in memory; for a precomputed kernel, with the columns of ``others``."""
+    """Return some rows in memory; for a precomputed kernel, with the columns ``among``."""
     taken = rows.take(numbers)
     return ArrayRows(array_ops.take_columns(taken, among) if kernel.is_matrix else taken)
 
@@ -137,6 +146,7 @@ def facts(X: Any, rows: Rows, sample: Sample) -> DataFacts:
         kind=kind if rows.are_objects else f"{kind}, float{8 * array_ops.itemsize(rows.dtype)}",
         measured=sample.rows.shape[0],
         held_out=0 if sample.new_rows is None else sample.new_rows.shape[0],
+        by_class=sample.by_class,
     )
 
 

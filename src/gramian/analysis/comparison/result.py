@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gramian.analysis.comparison import advice
+from gramian.analysis.comparison import advice, script, words
 from gramian.analysis.comparison.data import DataFacts
+from gramian.analysis.comparison.measurements import Baseline, Failure, Measurement, Reading
 from gramian.analysis.comparison.source import Source
 from gramian.analysis.comparison.structure import Structure
 from gramian.analysis.report.text import percent
-from gramian.approximations import Approximation
 from gramian.backend import optional
 from gramian.backend.config import format_bytes
 from gramian.backend.wording import counted
@@ -22,70 +22,12 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "Failure", "Measurement"]
+__all__ = ["Baseline", "Comparison", "Failure", "Measurement", "Reading"]
 
-EXACT = "Exact"
 ROUNDING = 1e-6  # smaller errors count as equal
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """The measurement of one approximation with one number of features.
-
-    Attributes
-    ----------
-    name : str
-    size : int
-        The requested number of features; for the exact matrix, the number of rows.
-    error, error_low, error_high : float
-        ‖K - K̃‖ / ‖K‖ in the Frobenius norm: the mean over the repeats, and the ends of all their
-        intervals.
-    seconds : float
-        Time to fit and to compute the features of the measured rows: the fastest repeat.
-    nbytes : int
-        Size of the factors of the measured rows.
-    nbytes_all : int
-        Size of the factors of all rows of the data.
-    kernel_evaluations : int
-        Number of kernel values computed by the fit and the features.
-    score : float or None
-        The score of the learner, averaged over the repeats; see ``Comparison.score_name``.
-    note : str
-        Warnings of the approximation.
-    approximation : Approximation or None
-        The unfitted approximation; None for the exact matrix.
-    """
-
-    name: str
-    size: int
-    error: float
-    error_low: float
-    error_high: float
-    seconds: float
-    nbytes: int
-    nbytes_all: int
-    kernel_evaluations: int
-    score: float | None = None
-    note: str = ""
-    approximation: Approximation | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def is_exact(self) -> bool:
-        return self.approximation is None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An approximation that could not be measured at these sizes, and the reason."""
-
-    name: str
-    sizes: tuple[int, ...]
-    reason: str
-
-
 COLUMNS = (
-    "name", "size", "error", "error_low", "error_high", "seconds", "nbytes", "nbytes_all",
-    "kernel_evaluations", "score", "note",
+    "name", "size", "error", "error_low", "error_high", "seconds", "seconds_all", "nbytes",
+    "nbytes_all", "kernel_evaluations", "score", "standard_error", "note",
 )  # fmt: skip
 
 
@@ -103,8 +45,8 @@ class Comparison:
     kernel : Kernel
         The kernel, with numbers in place of rules.
     score_name : str or None
-        "accuracy" or "R²" on the held-out rows, or "explained scatter": the fraction of the
-        variance in feature space that the clusters of kernel k-means explain.
+        "accuracy" or "R²" on the held-out rows, or "share of variance": that of the variance in
+        feature space that the clusters of kernel k-means explain.
     data : DataFacts
         Shape of the data, and how many rows were measured.
     structure : Structure
@@ -113,6 +55,10 @@ class Comparison:
         The learner that was scored.
     settings : dict
         The settings of the measurement.
+    baselines : list of Baseline
+        Models without a kernel, if there is a target.
+    reading : Reading or None
+        How X and y come from a file, if the comparison is of one.
 
     Examples
     --------
@@ -134,11 +80,18 @@ class Comparison:
     structure: Structure
     learner: Any
     settings: dict[str, Any]
+    baselines: list[Baseline] = field(default_factory=list)
+    reading: Reading | None = None
 
     @property
     def approximations(self) -> list[Measurement]:
         """The results without the exact matrix."""
         return [result for result in self.results if not result.is_exact]
+
+    @property
+    def others(self) -> list[Measurement | Baseline]:
+        """The exact matrix and the baselines: what stands beside the approximations."""
+        return [*([] if self.exact is None else [self.exact]), *self.baselines]
 
     @property
     def exact(self) -> Measurement | None:
@@ -160,17 +113,22 @@ class Comparison:
 
     @property
     def best(self) -> Measurement:
-        """The recommended result."""
+        """The recommended kernel: an approximation, or the exact matrix."""
         return advice.best(self)
 
     @property
+    def winner(self) -> Measurement | Baseline:
+        """What is recommended: ``best``, or a baseline that does as well."""
+        return advice.winner(self)
+
+    @property
     def recommendation(self) -> str:
-        """Which approximation to use, with its figures, in one sentence."""
-        return advice.recommendation(self)
+        """What to use, and why, in a few sentences."""
+        return words.recommendation(self)
 
     @property
     def kernel_source(self) -> str:
-        """The kernel as Python source, with numbers to six digits."""
+        """The kernel as Python source."""
         return Source().of(self.kernel)
 
     @property
@@ -181,12 +139,19 @@ class Comparison:
     @property
     def affordable(self) -> tuple[bool, str]:
         """Whether the exact matrix fits in the memory budget, and a sentence about it."""
-        return advice.affordable(self)
+        return words.affordable(self)
 
     @property
     def code(self) -> str:
-        """Python code that uses the recommendation on the rows X (and the target y)."""
-        return advice.code(self)
+        """A Python script that fits and scores the winner.
+
+        It reads the file if the comparison is of one, else it uses X (and y).
+        """
+        return self.code_of(self.winner)
+
+    def code_of(self, result: Measurement | Baseline) -> str:
+        """Return the same script for another result."""
+        return script.code(self, result)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the results as a pandas DataFrame, one row per result."""
@@ -223,13 +188,17 @@ class Comparison:
     def __str__(self) -> str:
         header = ["approximation", "size", "error", "seconds", "memory"]
         table = [_line(result) for result in self.results]
+        table += [[b.name, "", "", f"{b.seconds:.3f}", ""] for b in self.baselines]
         if self.score_name is not None:
             header.append(self.score_name)
             table = [
                 [*line, "" if r.score is None else f"{r.score:.4f}"]
-                for line, r in zip(table, self.results, strict=True)
+                for line, r in zip(table, [*self.approximations, *self.others], strict=True)
             ]
-        failed = [f"{f.name} {', '.join(map(str, f.sizes))}: {f.reason}" for f in self.failures]
+        failed = [
+            f"{f.name} {', '.join(map(str, f.sizes))}".rstrip() + f": {f.reason}"
+            for f in self.failures
+        ]
         return "\n".join([lines(header, table), "", self.recommendation, *failed])
 
 

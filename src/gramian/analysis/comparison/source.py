@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def changed_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 def _same(value: Any, default: Any) -> bool:
     return (
         type(value) is type(default)
-        and isinstance(value, int | float | str | None)
+        and isinstance(value, int | float | str | tuple | None)
         and (value == default)
     )
 
@@ -44,6 +45,7 @@ class Source:
 
     def __init__(self) -> None:
         self.imports: set[tuple[str, str]] = set()
+        self.lines: set[str] = set()  # import lines as they are
         self.unknown: set[str] = set()
         self.variables: list[tuple[Any, str]] = []
 
@@ -65,7 +67,7 @@ class Source:
         if isinstance(value, str):
             return json.dumps(value)
         if isinstance(value, float):
-            return repr(float(f"{value:.6g}"))  # a gamma that a rule found needs no more digits
+            return repr(float(value))
         if isinstance(value, int | None):
             return repr(value)
         if callable(value):
@@ -76,10 +78,16 @@ class Source:
         self.imports.add(("", "numpy as np"))
         return f"np.array({array_ops.to_numpy(value).tolist()!r})"
 
+    def named(self, name: str, value: Any) -> str:
+        """Return an assignment; what is written later refers to the value by this name."""
+        line = f"{name} = {self.of(value)}"
+        self.variables.append((value, name))
+        return line
+
     def _estimator(self, estimator: BaseEstimator) -> str:
         cls = type(estimator)
         public = getattr(gramian, cls.__name__, None) is cls
-        self.imports.add(("gramian" if public else cls.__module__, cls.__name__))
+        self.imports.add(("gramian" if public else _public_module(cls), cls.__name__))
         signature = inspect.signature(cls.__init__).parameters
         arguments: list[str] = []
         in_order = True
@@ -99,7 +107,16 @@ class Source:
             by_module.setdefault(module, []).append(name)
         lines = [f"import {name}" for name in by_module.pop("", [])]
         lines += [f"from {module} import {', '.join(names)}" for module, names in by_module.items()]
-        return "\n".join(lines)
+        modules = sorted({*lines, *self.lines}, key=lambda line: line.split()[1])
+        return "\n".join(sorted(modules, key=lambda line: line.startswith("from")))
+
+
+def _public_module(cls: type) -> str:
+    """Return the shortest module that has the class: sklearn.dummy for sklearn.dummy._dummy."""
+    parts = cls.__module__.split(".")
+    own = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+    having = (m for m in own if getattr(sys.modules.get(m), cls.__name__, None) is cls)
+    return next(having, cls.__module__)
 
 
 def _case(name: str) -> tuple[int, str]:

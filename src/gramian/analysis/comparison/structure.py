@@ -23,7 +23,7 @@ LOOKED_AT = 1000  # rows of the spectrum and of the blocks
 PICTURE_ROWS, SMALL_ROWS = 280, 120  # size of the picture, and of the pictures for each gamma
 BLOCKS = 10
 RIDGE = 1e-3  # of the trace: what the effective dimension counts as noise
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+POWERS = (-2, -1, 0, 1, 2)  # of two: the gammas that are shown, as multiples of the one in use
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +34,12 @@ class GammaView:
     ----------
     gamma, factor : float
         gamma, and its ratio to the current gamma.
-    error, score : float or None
+    error : float
         Of a Nyström approximation with ``size`` landmarks chosen by k-means or, if the rows are
         not dense vectors, by randomly pivoted Cholesky.
     size : int
+    score : float or None
+        The cross-validated score of the learner on the training rows, if there is a target.
     effective_dimension, within : float
     picture : array
         As in :class:`Structure`.
@@ -90,12 +92,15 @@ class Structure:
     gammas: list[GammaView]
 
 
-# The error and the score of a fixed approximation, for a kernel.
-Probe = Callable[[Kernel], tuple[float, float | None]]
+# The error of a fixed approximation, for a kernel; the score at a power of two times gamma.
+Probe = Callable[[Kernel], float]
+Scores = Callable[[int], float | None]
 
 
 @one_blas_thread()
-def look(kernel: Kernel, rows: ArrayRows, seed: int, probe: Probe, size: int) -> Structure:
+def look(
+    kernel: Kernel, rows: ArrayRows, seed: int, probe: Probe, size: int, scores: Scores
+) -> Structure:
     """Analyse the matrix of a sample; ``probe`` measures an approximation at each gamma."""
     rng = np.random.default_rng(seed)
     n = rows.shape[0]
@@ -117,7 +122,7 @@ def look(kernel: Kernel, rows: ArrayRows, seed: int, probe: Probe, size: int) ->
         within=_within(K, labels),
         by_chance=_by_chance(K, sizes),
         picture=_cosines(K, shown),
-        gammas=_over_gamma(kernel, rows, labels, order, probe, size),
+        gammas=_over_gamma(kernel, rows, labels, order, probe, size, scores),
     )
 
 
@@ -128,6 +133,7 @@ def _over_gamma(
     order: np.ndarray,
     probe: Probe,
     size: int,
+    scores: Scores,
 ) -> list[GammaView]:
     """Return views of the same rows, in the same order, at other gammas."""
     gamma = kernel.get_params(deep=False).get("gamma")
@@ -135,11 +141,12 @@ def _over_gamma(
         return []
     views = []
     small = order[_evenly(len(order), SMALL_ROWS)]
-    for factor in FACTORS:
+    for power in POWERS:
+        factor = 2.0**power
         other = clone(kernel).set_params(gamma=factor * gamma)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KernelWarning)  # a gamma too far is what is shown
-            error, score = probe(other)
+            error = probe(other)
             K = _matrix(other, rows)
         views.append(
             GammaView(
@@ -147,7 +154,7 @@ def _over_gamma(
                 factor=factor,
                 error=error,
                 size=size,
-                score=score,
+                score=scores(power),
                 effective_dimension=_effective_dimension(
                     scipy.linalg.eigvalsh(K, check_finite=False)
                 ),
@@ -230,12 +237,13 @@ def _cosines(K: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def fixed(kernel: Kernel) -> Kernel:
-    """Return a fitted kernel with numbers in place of rules."""
+    """Return a fitted kernel with numbers of six digits in place of rules."""
     numbers: dict[str, Any] = {}
     for path, part in {"": kernel, **kernel.get_params(deep=True)}.items():
         if isinstance(part, Kernel) and "gamma_" in vars(part):
             prefix = f"{path}__" if path else ""
-            numbers[f"{prefix}gamma"] = float(part.gamma_)
+            given = part._given()
+            numbers[f"{prefix}gamma"] = float(f"{part.gamma_:.6g}") if given is None else given
             if "bandwidth" in part.get_params(deep=False):
                 numbers[f"{prefix}bandwidth"] = None
     return clone(kernel).set_params(**numbers)

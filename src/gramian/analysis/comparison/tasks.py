@@ -1,27 +1,38 @@
-"""Score a learner that uses an approximation: its predictions or its clusters."""
+"""What is asked of an approximation: predictions of held-out rows, or clusters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
+from gramian.analysis.clusters import ClusterScore
 from gramian.analysis.comparison.data import Sample, are_classes
 from gramian.backend import array_ops
 from gramian.backend.checks import positive_integer
-from gramian.backend.threads import few_blas_threads, one_blas_thread
+from gramian.backend.threads import few_blas_threads
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel
 from gramian.learners import KernelKMeans, KernelRidge, KernelRidgeClassifier
-from gramian.matrices.gram import Gram
+from gramian.learners.base import KernelLearner
 from gramian.rows import ArrayRows
 
 # Choosing alpha decomposes the whole matrix. Above this many rows, the exact learner uses the alpha
 # that was chosen with the most accurate approximation.
 DECOMPOSED_ROWS = 1500
+FOLDS = 3
+FOLDED_ROWS = 1500  # rows of the cross-validation
+
+
+class Score(NamedTuple):
+    value: float
+    standard_error: float | None = None  # of a score on held-out rows
 
 
 class Task(ABC):
@@ -29,16 +40,20 @@ class Task(ABC):
 
     learner: Any
     score_name: str
-    centred: bool = False  # whether the mean is taken off the target
+    fits_first = False  # whether the learner takes fitted approximations only
     codes: np.ndarray | None = None  # the target in numbers, for samplers that look at it
 
     @abstractmethod
-    def score(self, approximation: Any, seed: int, error: float) -> float:
-        """Score the learner with a fitted approximation, whose relative error is ``error``."""
+    def model(self, kernel: Any, seed: int) -> Any:
+        """Return the unfitted learner that uses a kernel or approximation."""
 
     @abstractmethod
-    def exact_score(self, kernel: Any) -> float:
-        """Score the learner with the exact kernel; called after the approximations."""
+    def score(self, model: Any) -> Score:
+        """Fit a model to the rows and score it."""
+
+    def exact_model(self, kernel: Any, like: Any) -> Any:
+        """Return the learner for the exact kernel; ``like`` is the most accurate fitted model."""
+        return self.model(kernel, 0)
 
 
 def task_for(
@@ -56,50 +71,90 @@ def task_for(
             "compare scores either predictions of a target y or n_clusters clusters; got both. "
             "Omit one of them."
         )
-    return Predictions(sample, learner)
+    if learner is not None:
+        return Predictions(sample, learner)
+    if are_classes(sample.target):
+        return Predictions(sample, KernelRidgeClassifier("loo"))
+    return Predictions(sample, KernelRidge("loo"), centred=True)
 
 
 class Predictions(Task):
     """Predictions on held-out rows: accuracy or R²."""
 
-    def __init__(self, sample: Sample, learner: Any) -> None:
+    def __init__(self, sample: Sample, learner: Any, centred: bool = False) -> None:
         assert sample.target is not None
-        self.sample = sample
-        self.centred = learner is None and not are_classes(sample.target)
-        if learner is None:
-            learner = KernelRidge("loo") if self.centred else KernelRidgeClassifier("loo")
+        self.sample, self.centred = sample, centred
         self.learner = _checked(learner)
+        self.fits_first = not isinstance(learner, KernelLearner)
         self.score_name = "accuracy" if is_classifier(learner) else "R²"
-        self.offset = sample.target.mean(axis=0) if self.centred else None
         self.codes = _codes(sample.target) if is_classifier(learner) else sample.target
-        self._alpha: tuple[float, Any] = (np.inf, None)  # that of the least error so far
 
-    def score(self, approximation: Any, seed: int, error: float) -> float:
-        with one_blas_thread():  # small systems, one after the other
-            model, score = self._fitted(self.learner, approximation, seed)
-        if hasattr(model, "alpha_") and error < self._alpha[0]:
-            self._alpha = error, model.alpha_
-        return score
+    def model(self, kernel: Any, seed: int) -> Any:
+        return self._around(self.learner, kernel, seed)
 
-    def exact_score(self, kernel: Any) -> float:
+    def exact_model(self, kernel: Any, like: Any) -> Any:
         learner, n = clone(self.learner), self.sample.rows.shape[0]
         chosen = isinstance(getattr(learner, "alpha", None), str | tuple)
-        if chosen and n > DECOMPOSED_ROWS and self._alpha[1] is not None:
-            learner.set_params(alpha=self._alpha[1])
-        with few_blas_threads(n):
-            return self._fitted(learner, kernel, 0)[1]
+        if chosen and n > DECOMPOSED_ROWS and hasattr(inner(like), "alpha_"):
+            learner.set_params(alpha=float(f"{inner(like).alpha_:.3g}"))
+        return self._around(learner, kernel, 0)
 
-    def _fitted(self, learner: Any, kernel: Any, seed: int) -> tuple[Any, float]:
+    def _around(self, learner: Any, kernel: Any, seed: int) -> Any:
         model = clone(learner).set_params(kernel=kernel)
         if "random_state" in model.get_params(deep=False) and model.random_state is None:
             model.set_params(random_state=seed)
-        sample, target = self.sample, self.sample.target
-        model.fit(sample.rows, target if self.offset is None else target - self.offset)
-        predicted = np.asarray(array_ops.to_numpy(model.predict(sample.new_rows)))
-        if self.offset is not None:
-            predicted = predicted + self.offset
-        measure = accuracy_score if self.score_name == "accuracy" else r2_score
-        return model, float(measure(sample.new_target, predicted))
+        if not self.centred:
+            return model
+        # Kernel ridge has no intercept, so it predicts what is left of the target's mean.
+        return TransformedTargetRegressor(model, transformer=StandardScaler(with_std=False))
+
+    def score(self, model: Any) -> Score:
+        sample = self.sample
+        with few_blas_threads(sample.rows.shape[0]):
+            model.fit(sample.rows, sample.target)
+            predicted = np.asarray(array_ops.to_numpy(model.predict(sample.new_rows)))
+        return scored(self.score_name, sample.new_target, predicted)
+
+    def folds(self, seed: int) -> list[Predictions]:
+        """Return the same task on parts of the training rows, for choosing the kernel."""
+        rows, target = self.sample.rows, self.sample.target
+        assert target is not None
+        some = np.random.default_rng(seed).permutation(rows.shape[0])[:FOLDED_ROWS]
+        by_class = is_classifier(self.learner)
+        if by_class and np.unique(target[some], return_counts=True)[1].min() < FOLDS:
+            by_class = False
+        folding = StratifiedKFold(FOLDS) if by_class else KFold(FOLDS)
+        parts = [
+            Sample(
+                ArrayRows(rows.take(some[fit])),
+                target[some[fit]],
+                ArrayRows(rows.take(some[new])),
+                target[some[new]],
+            )
+            for fit, new in folding.split(some, target[some] if by_class else None)
+        ]
+        return [Predictions(part, self.learner, self.centred) for part in parts]
+
+
+def inner(model: Any) -> Any:
+    """Return the fitted learner itself, without what centres its target."""
+    return getattr(model, "regressor_", model)
+
+
+def scored(name: str, target: Any, predicted: np.ndarray) -> Score:
+    """Return the accuracy or R² of predictions, with its standard error."""
+    if name == "accuracy":
+        value, n = float(accuracy_score(target, predicted)), len(target)
+        share = (value * n + 1) / (n + 2)  # a row more of each kind: no score is certain
+        return Score(value, float(np.sqrt(share * (1 - share) / n)))
+    value = float(r2_score(target, predicted))
+    target, predicted = (np.asarray(v, float).reshape(len(v), -1) for v in (target, predicted))
+    missed, spread = (target - predicted) ** 2, (target - target.mean(axis=0)) ** 2
+    total = spread.sum(axis=0)
+    total[total == 0] = np.inf
+    # R² is 1 minus a ratio of two sums over rows; this is what each row adds to its error.
+    parts = (missed - missed.sum(axis=0) / total * spread) / total
+    return Score(value, float(np.sqrt(np.sum(parts.mean(axis=1) ** 2))))
 
 
 def _checked(learner: Any) -> Any:
@@ -119,9 +174,9 @@ def _codes(labels: np.ndarray) -> np.ndarray:
 
 
 class Clusters(Task):
-    """Clusters of kernel k-means: the fraction of variance they explain, by the exact kernel."""
+    """Clusters of kernel k-means: the share of variance they explain, by the exact kernel."""
 
-    score_name = "explained scatter"
+    score_name = "share of variance"
 
     def __init__(self, rows: ArrayRows, kernel: Kernel, n_clusters: int, seed: int) -> None:
         count = positive_integer("compare", "n_clusters", n_clusters)
@@ -132,23 +187,14 @@ class Clusters(Task):
             )
         self.learner = KernelKMeans(count, random_state=seed)
         self.rows = rows
-        self.gram = Gram(kernel, rows).persist()
-        ones = np.ones((rows.shape[0], 1))
-        self.trace = self.gram.trace()
-        self.scatter = self.trace - self._sum_of_squares(ones)
+        self.share = ClusterScore(kernel, rows)
 
-    def score(self, approximation: Any, seed: int, error: float = 0.0) -> float:
-        model = clone(self.learner).set_params(kernel=approximation, random_state=seed)
-        labels = np.asarray(array_ops.to_numpy(model.fit(self.rows).labels_))
-        members = (labels[:, None] == np.unique(labels)).astype(np.float64)
-        left = self.trace - self._sum_of_squares(members)
-        return 1.0 - left / self.scatter if self.scatter > 0 else 0.0
+    def model(self, kernel: Any, seed: int) -> Any:
+        return clone(self.learner).set_params(kernel=kernel, random_state=seed)
 
-    def exact_score(self, kernel: Any) -> float:
-        return self.score(kernel, self.learner.random_state)
+    def score(self, model: Any) -> Score:
+        labels = model.fit(self.rows).labels_
+        return Score(self.share(np.asarray(array_ops.to_numpy(labels))))
 
-    def _sum_of_squares(self, members: np.ndarray) -> float:
-        """Σ_c |C| ‖mean of C‖² in feature space, for the clusters in the columns."""
-        V = members / np.sqrt(members.sum(axis=0))
-        images = array_ops.to_numpy(self.gram.matmul(V))
-        return float(np.sum(V * images))
+    def exact_model(self, kernel: Any, like: Any) -> Any:
+        return self.model(kernel, self.learner.random_state)

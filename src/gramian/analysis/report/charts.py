@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
-from gramian.analysis.report.labels import Box, Placed, Point, place, stack, width
+from gramian.analysis.report.labels import (
+    Box,
+    Ground,
+    Placed,
+    Point,
+    place,
+    place_note,
+    stack,
+    width,
+)
 from gramian.analysis.report.scales import Scale, linear_scale, log_scale
 from gramian.analysis.report.text import escape
 
@@ -26,6 +36,7 @@ class Shape(NamedTuple):
 
 WIDE = Shape("wide", 520, 400)
 NARROW = Shape("narrow", 340, 360, right=8.0)
+FEW, CROWDED = 6, 36.0  # a narrow chart is higher by so much for each name beyond the first few
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,9 @@ class Chart:
 
     def svg(self) -> str:
         """Return the chart in both sizes; the page shows the one that fits."""
-        return "".join(_Drawing(self, shape).svg() for shape in (WIDE, NARROW))
+        more = CROWDED * max(len(self.lines) - FEW, 0)
+        narrow = NARROW._replace(height=NARROW.height + more)
+        return "".join(_Drawing(self, shape).svg() for shape in (WIDE, narrow))
 
 
 class _Drawing:
@@ -108,7 +121,8 @@ class _Drawing:
             (xs if reference.vertical else ys).append(reference.value)
         s, right = shape, shape.right
         if chart.names_behind:
-            right = 22 + max(width(line.name, TEXT) for line in chart.lines)
+            named = [line.name for line in chart.lines] + [r.label for r in chart.references]
+            right = 22 + max(width(name, TEXT) for name in named)
         self.y = self._y_scale(ys)
         left = 12 + max(width(tick.label, TEXT) for tick in self.y.ticks)
         self.frame = f = Box(left, s.top, s.width - right, s.height - s.bottom)
@@ -129,7 +143,7 @@ class _Drawing:
             self._stairs(),
             *self._references(),
             *map(self._line, self.chart.lines),
-            *self._names(),
+            *self._texts(),
         ]
         return (
             f'<svg class="chart {s.kind}" viewBox="0 0 {s.width:g} {s.height:g}" '
@@ -169,14 +183,21 @@ class _Drawing:
         area = f"M{first:.1f},{bottom}L{line}L{last:.1f},{bottom}z"
         return _path(area, "area") + _path(f"M{line}", "curve")
 
-    def _stairs(self) -> str:
-        """Draw the frontier: no measurement lies below this staircase."""
-        if not self.chart.stairs:
-            return ""
+    def _steps(self) -> list[Point]:
+        """The corners of the frontier: no measurement lies below this staircase."""
         points = [(self.x(x), self.y(y)) for x, y in self.chart.stairs]
-        steps = f"M{points[0][0]:.1f},{self.frame.top}V{points[0][1]:.1f}"
-        steps += "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
-        return _path(f"{steps}H{self.frame.right}", "stairs")
+        if not points:
+            return []
+        corners = [(points[0][0], self.frame.top), points[0]]
+        for (_, before), (x, y) in pairwise(points):
+            corners += [(x, before), (x, y)]
+        return [*corners, (self.frame.right, points[-1][1])]
+
+    def _stairs(self) -> str:
+        corners = self._steps()
+        if not corners:
+            return ""
+        return _path("M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in corners), "stairs")
 
     def _reference_lines(self) -> list[tuple[Point, Point]]:
         f, ends = self.frame, []
@@ -190,26 +211,35 @@ class _Drawing:
         return ends
 
     def _references(self) -> list[str]:
-        parts = []
-        ends = self._reference_lines()
-        for reference, ((x, y), (right, bottom)) in zip(self.chart.references, ends, strict=True):
-            parts.append(_path(f"M{x:.1f},{y:.1f}L{right:.1f},{bottom:.1f}", "reference"))
-            spot = self._reference_place(reference)
-            parts.append(_text(spot.x, spot.y, reference.label, "note", spot.anchor))
-        return parts
+        return [
+            _path(f"M{x:.1f},{y:.1f}L{right:.1f},{bottom:.1f}", "reference")
+            for (x, y), (right, bottom) in self._reference_lines()
+        ]
 
-    def _reference_place(self, reference: Reference) -> Placed:
+    def _reference_places(self, reference: Reference) -> list[Placed]:
+        """Places for the text of a reference, along its line."""
         f, wide = self.frame, width(reference.label, TEXT)
-        if not reference.vertical:
-            y = self.y(reference.value) - 6
-            return Placed(f.left + 6, y, "start", Box(f.left + 6, y - 11, f.left + 6 + wide, y + 3))
-        x, y = self.x(reference.value), f.top + 12
-        if x + 6 + wide > f.right:
-            return Placed(x - 6, y, "end", Box(x - 6 - wide, y - 11, x - 6, y + 3))
-        return Placed(x + 6, y, "start", Box(x + 6, y - 11, x + 6 + wide, y + 3))
+        spots = []
+        if reference.vertical:
+            x = self.x(reference.value)
+            for y in range(int(f.top) + 12, int(f.bottom) - 4, 10):
+                for left, anchor in ((x + 6, "start"), (x - 6 - wide, "end")):
+                    start = left if anchor == "start" else x - 6
+                    spots.append(Placed(start, y, anchor, Box(left, y - 11, left + wide, y + 3)))
+            return spots
+        last = max(int(f.right - wide), int(f.left) + 6)
+        level = self.y(reference.value)
+        for far in range(0, int(f.bottom - f.top), 12):
+            for left in range(int(f.left) + 6, last + 1, 10):
+                for base in (level - 6 - far, level + 15 + far):
+                    box = Box(left, base - 11, left + wide, base + 3)
+                    end = left + 12.0, box.bottom + 2 if base < level else box.top - 2
+                    lead = ((end[0], level), end) if far else None
+                    spots.append(Placed(left, base, "start", box, lead))
+        return spots
 
     def _line(self, line: Line) -> str:
-        points = [(self.x(mark.x), self.y(mark.y)) for mark in line.marks]
+        points = self._points(line)
         parts = [self._band(line)]
         if len(points) > 1:
             parts.append(_path("M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points), "join"))
@@ -238,34 +268,68 @@ class _Drawing:
         back = [f"{self.x(x):.1f},{self.y(low):.1f}" for x, low, _ in reversed(ends)]
         return _path(f"M{'L'.join([*there, *back])}z", "band")
 
-    def _names(self) -> list[str]:
-        if self.chart.names_behind:
-            return self._names_behind()
-        lines = [
-            (line.name, [(self.x(mark.x), self.y(mark.y)) for mark in line.marks])
-            for line in self.chart.lines
-        ]
-        taken = [self._reference_place(reference).box for reference in self.chart.references]
-        rings = [mark for line in self.chart.lines for mark in line.marks if mark.ringed]
-        taken += [Box(x, y, x, y).grown(13) for x, y in ((self.x(m.x), self.y(m.y)) for m in rings)]
-        spots = place(lines, self.frame, TEXT, taken, self._reference_lines())
+    def _points(self, line: Line) -> list[Point]:
+        return [(self.x(mark.x), self.y(mark.y)) for mark in line.marks]
+
+    def _whiskers(self) -> list[tuple[Point, Point]]:
         return [
-            f'<g class="line c{line.number}" data-method="{line.number}">'
-            f"{_text(spot.x, spot.y, line.name, 'name', spot.anchor)}</g>"
-            for line, spot in zip(self.chart.lines, spots, strict=True)
+            ((self.x(mark.x), self.y(mark.low)), (self.x(mark.x), self.y(mark.high)))
+            for line in self.chart.lines
+            for mark in line.marks
+            if mark.low is not None and mark.high is not None and not line.has_band
         ]
 
-    def _names_behind(self) -> list[str]:
-        f, lines = self.frame, self.chart.lines
-        ends = [self.y(line.marks[-1].y) for line in lines]
-        parts = []
-        for line, end, y in zip(lines, ends, stack(ends, f.top, f.bottom), strict=True):
-            x = self.x(line.marks[-1].x) + 8
-            lead = _path(f"M{x:.1f},{end:.1f}L{f.right + 10:.1f},{y:.1f}h3", "lead")
-            name = _text(f.right + 16, y + 4, line.name, "name", "start")
-            group = f'<g class="line c{line.number}" data-method="{line.number}">'
-            parts.append(f"{group}{lead}{name}</g>")
+    def _texts(self) -> list[str]:
+        """Write the names of lines and references, where nothing crosses them."""
+        if self.chart.names_behind:
+            return self._names_behind()
+        lines = [(line.name, self._points(line)) for line in self.chart.lines]
+        ground = Ground(self.frame)
+        ground.draw(lines)
+        for line in self.chart.lines:
+            for mark, (x, y) in zip(line.marks, self._points(line), strict=True):
+                ground.boxes += [Box(x, y, x, y).grown(13)] if mark.ringed else []
+        curve = [(self.x(x), self.y(y)) for x, y in self.chart.curve]
+        ground.segments += [*self._reference_lines(), *self._whiskers()]
+        ground.segments += [*pairwise(self._steps()), *pairwise(curve)]
+        parts = [
+            f'<g class="line c{line.number}" data-method="{line.number}">{_lead(spot)}'
+            f"{_text(spot.x, spot.y, line.name, 'name', spot.anchor)}</g>"
+            for line, spot in zip(self.chart.lines, place(lines, ground, TEXT), strict=True)
+        ]
+        for reference in self.chart.references:
+            spot = place_note(self._reference_places(reference), ground)
+            if ground.clash(spot.box) > 0:  # no room at all: the caption says what the line is
+                continue
+            ground.take(spot)
+            text = _text(spot.x, spot.y, reference.label, "note", spot.anchor)
+            parts.append(f'<g class="level">{_lead(spot)}{text}</g>')
         return parts
+
+    def _names_behind(self) -> list[str]:
+        """Write all names to the right of the frame, each with a lead to the end of its line."""
+        f, lines = self.frame, self.chart.lines
+        levels = [reference for reference in self.chart.references if not reference.vertical]
+        starts = [self._points(line)[-1] for line in lines]
+        starts += [(f.right, self.y(level.value)) for level in levels]
+        names = [(line.name, f"line c{line.number}", line.number) for line in lines]
+        names += [(level.label, "level", -1) for level in levels]
+        heights = stack([y for _, y in starts], f.top, f.bottom)
+        parts = []
+        for (name, kind, number), (x, end), y in zip(names, starts, heights, strict=True):
+            x = x + 8 if number >= 0 else x
+            lead = _path(f"M{x:.1f},{end:.1f}L{f.right + 10:.1f},{y:.1f}h3", "lead")
+            text = _text(f.right + 16, y + 4, name, "name" if number >= 0 else "note", "start")
+            method = f' data-method="{number}"' if number >= 0 else ""
+            parts.append(f'<g class="{kind}"{method}>{lead}{text}</g>')
+        return parts
+
+
+def _lead(spot: Placed) -> str:
+    if spot.lead is None:
+        return ""
+    (x, y), (right, bottom) = spot.lead
+    return _path(f"M{x:.1f},{y:.1f}L{right:.1f},{bottom:.1f}", "lead")
 
 
 def _has_whisker(mark: Mark) -> bool:

@@ -28,6 +28,8 @@ _RIGHT = "M5,0L-3.6,-4.8V4.8z"
 _CROSS = "M-5,-2.6L-2.6,-5L0,-2.4L2.6,-5L5,-2.6L2.4,0L5,2.6L2.6,5L0,2.4L-2.6,5L-5,2.6L-2.4,0z"
 _PENTAGON = "M0,-5.2L4.9,-1.6L3.1,4.2H-3.1L-4.9,-1.6z"
 _HEXAGON = "M0,-5L4.3,-2.5V2.5L0,5L-4.3,2.5V-2.5z"
+_STAR = "M0,-5.8L1.5,-1.9L5.5,-1.8L2.3,.8L3.4,4.7L0,2.4L-3.4,4.7L-2.3,.8L-5.5,-1.8L-1.5,-1.9z"
+_BAR = "M-5.4,-1.6h10.8v3.2h-10.8z"
 
 LOOKS = {
     "Nyström uniform": Look("#2a8bd2", "#63c3fc", "o", _CIRCLE),
@@ -39,6 +41,14 @@ LOOKS = {
     "TensorSketch": Look("#4b2ca8", "#8f79ff", "<", _LEFT),
     "CRAFT": Look("#dd5a7a", "#fa9fb0", ">", _RIGHT),
     "Random Maclaurin": Look("#5b991c", "#b2ec7a", "h", _HEXAGON),
+}
+# What stands beside the approximations: one colour, and shapes that none of them has.
+_SLATE = "#68727e", "#98a3b0"
+BESIDE = {
+    "Exact": Look(*_SLATE, "*", _STAR),
+    "Gradient boosting": Look(*_SLATE, "X", _CROSS),
+    "Linear model": Look(*_SLATE, "p", _PENTAGON),
+    "Dummy": Look(*_SLATE, "_", _BAR),
 }
 # Where the looks above are taken: the same colours in other shapes.
 SPARE = [
@@ -75,7 +85,7 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     A new approximation needs no entry here.
     """
     wanted = list(dict.fromkeys(names))
-    known = {**LOOKS, **{name: LOOKS[like] for name, like in ALIKE.items()}}
+    known = {**LOOKS, **BESIDE, **{name: LOOKS[like] for name, like in ALIKE.items()}}
     taken = {known[name] for name in wanted if name in known}
     free = [look for look in [*LOOKS.values(), *SPARE] if look not in taken]
     others = [name for name in wanted if name not in known]

@@ -38,9 +38,9 @@ def draw(comparison: Comparison) -> Figure:
             ax.set(yscale="log", ylabel="relative error")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g}%"))
         else:
-            exact = comparison.exact
-            if exact is not None and exact.score is not None:
-                ax.axhline(exact.score, color="0.4", ls=":", label="Exact")
+            for other, style in zip(comparison.others, (":", "--", "-.", "-"), strict=False):
+                if other.score is not None:
+                    ax.axhline(other.score, color="0.4", ls=style, lw=1, label=other.name)
             ax.set_ylabel(comparison.score_name)
     figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
@@ -49,6 +49,8 @@ def draw(comparison: Comparison) -> Figure:
 def _lines(ax: Any, comparison: Comparison, x: str, y: str) -> None:
     for name, look in methods(comparison).items():
         own = [result for result in comparison.approximations if result.name == name]
+        if not own:
+            continue
         own.sort(key=lambda result: result.size)
         values = [getattr(result, y) for result in own]
         bars = None

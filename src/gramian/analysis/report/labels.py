@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import hypot
 from typing import NamedTuple
 
 NARROW, WIDE = "iljtfr.,:;'|!()[] ", "mwMWÖ@%"
 HEIGHT = 14.0
+STEP = 8.0  # between the places that are tried away from a line
+
+Point = tuple[float, float]
 
 
 class Box(NamedTuple):
@@ -39,9 +43,7 @@ class Placed(NamedTuple):
     y: float
     anchor: str
     box: Box
-
-
-Point = tuple[float, float]
+    lead: tuple[Point, Point] | None = None  # from the line to the text
 
 
 def width(text: str, size: float) -> float:
@@ -54,45 +56,124 @@ def width(text: str, size: float) -> float:
             em += 1.0
         else:
             em += 0.74 if letter.isupper() else 0.63
-    return em * size
+    return 1.08 * em * size
+
+
+class Ground:
+    """What is drawn already: boxes, marks and lines that a text must keep clear of."""
+
+    def __init__(self, frame: Box) -> None:
+        self.frame = frame
+        self.boxes: list[Box] = []  # rings and such
+        self.texts: list[Box] = []
+        self.marks: list[tuple[Box, str]] = []  # with the name of their line
+        self.segments: list[tuple[Point, Point]] = []
+
+    def draw(self, lines: Sequence[tuple[str, Sequence[Point]]]) -> None:
+        """Add named lines with marks at their points."""
+        for name, line in lines:
+            self.marks += [(Box(x, y, x, y).grown(7), name) for x, y in line]
+            self.segments += pairwise(line)
+
+    def clash(self, box: Box) -> float:
+        """How much a text in this box would hide, cross or leave; 0 if it is free."""
+        cost = 1000.0 * box.outside(self.frame)
+        cost += sum(5.0 * box.overlap(other) for other in [*self.boxes, *self.texts])
+        cost += sum(2.0 * box.overlap(mark) for mark, _ in self.marks)
+        around = box.grown(2)
+        return cost + sum(100.0 for a, b in self.segments if _crosses(a, b, around))
+
+    def stray(self, box: Box, name: str) -> float:
+        """How much a name seems to belong to another line."""
+        wide = box.grown(8)
+        return sum(0.1 * wide.overlap(mark) for mark, owner in self.marks if owner != name)
+
+    def take(self, spot: Placed) -> None:
+        self.texts.append(spot.box.grown(4))  # adjacent names must not read as one
+        if spot.lead is not None:
+            self.segments.append(spot.lead)
+
+    def hides(self, a: Point, b: Point) -> bool:
+        """Whether a segment crosses a text."""
+        return any(_crosses(a, b, box) for box in self.texts)
 
 
 def place(
-    lines: Sequence[tuple[str, Sequence[Point]]],
-    frame: Box,
-    size: float,
-    taken: Sequence[Box] = (),
-    crossing: Sequence[tuple[Point, Point]] = (),
+    lines: Sequence[tuple[str, Sequence[Point]]], ground: Ground, size: float
 ) -> list[Placed]:
     """Find a place for the name of each line, near one of its points and away from the rest.
 
-    ``taken`` and ``crossing`` are boxes and segments that are already drawn. In turn, each name
-    takes the place that overlaps least with other names, points and lines.
+    A name that finds no free place beside its line gets the nearest one in the frame, and a lead
+    to its line.
     """
-    marks = [(Box(x - 7, y - 7, x + 7, y + 7), name) for name, line in lines for x, y in line]
-    stretches = [(a, b, name) for name, line in lines for a, b in pairwise(line)]
-    stretches += [(a, b, "") for a, b in crossing]
-    boxes = list(taken)
     found = []
     for name, line in lines:
-        best: tuple[float, Placed] | None = None
-        for rank, point in enumerate(reversed(line)):  # the last point is where a line ends
-            for cost, spot in _spots(point, width(name, size)):
-                cost += 2.0 * rank + 10.0 * spot.box.outside(frame)
-                cost += sum(5.0 * spot.box.overlap(other) for other in boxes)
-                for mark, owner in marks:
-                    cost += spot.box.overlap(mark)
-                    if owner != name:  # it must not seem to belong to another line
-                        cost += 0.1 * spot.box.grown(8).overlap(mark)
-                for a, b, owner in stretches:
-                    if _crosses(a, b, spot.box):
-                        cost += 12.0 if owner == name else 25.0
-                if best is None or cost < best[0]:
-                    best = cost, spot
-        assert best is not None
-        boxes.append(best[1].box.grown(4))  # adjacent names must not read as one
-        found.append(best[1])
+        wide = width(name, size)
+        clash, spot = _beside(name, line, wide, ground)
+        if clash > 0:
+            other, away = _away(line, wide, ground)
+            spot = away if other < clash else spot
+        ground.take(spot)
+        found.append(spot)
     return found
+
+
+def place_note(spots: Sequence[Placed], ground: Ground) -> Placed:
+    """Choose the first free one of these places, or the one that hides least."""
+
+    def hidden(spot: Placed) -> bool:
+        return spot.lead is not None and ground.hides(*spot.lead)
+
+    best = min(spots, key=lambda spot: ground.clash(spot.box) + 30.0 * hidden(spot))
+    return best._replace(lead=None) if hidden(best) else best
+
+
+def _beside(name: str, line: Sequence[Point], wide: float, ground: Ground) -> tuple[float, Placed]:
+    """Return the best place around the points of a line, and what it clashes with."""
+    best: tuple[float, float, Placed] | None = None
+    for rank, point in enumerate(reversed(line)):  # the last point is where a line ends
+        for cost, spot in _spots(point, wide):
+            clash = ground.clash(spot.box)
+            cost += clash + 2.0 * rank + ground.stray(spot.box, name)
+            if best is None or cost < best[0]:
+                best = cost, clash, spot
+    assert best is not None
+    return best[1:]
+
+
+def _away(line: Sequence[Point], wide: float, ground: Ground) -> tuple[float, Placed]:
+    """Return the free place in the frame that is nearest to a line, with a lead to it.
+
+    If none is free, it is the place that hides least.
+    """
+    frame = ground.frame
+    spots = []
+    for row in range(int((frame.bottom - frame.top - HEIGHT) / STEP) + 1):
+        for column in range(max(int((frame.right - frame.left - wide) / STEP), 0) + 1):
+            left, top = frame.left + STEP * column, frame.top + STEP * row
+            box = Box(left, top, left + wide, top + HEIGHT)
+            spots += [(_distance(point, box), box, point) for point in line]
+    best: tuple[float, Placed] | None = None
+    for _, box, near in sorted(spots):
+        end = _nearest(near, box.grown(2))
+        # Without room for a lead, the colour alone says which line it is.
+        lead = None if ground.hides(near, end) else (near, end)
+        clash = ground.clash(box) + (30.0 if lead is None else 0.0)
+        if best is None or clash < best[0]:
+            best = clash, Placed(box.left, box.bottom - 3, "start", box, lead)
+        if clash == 0:
+            break
+    assert best is not None
+    return best
+
+
+def _nearest(point: Point, box: Box) -> Point:
+    x, y = point
+    return min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
+
+
+def _distance(point: Point, box: Box) -> float:
+    return hypot(*(a - b for a, b in zip(point, _nearest(point, box), strict=True)))
 
 
 def stack(heights: Sequence[float], top: float, bottom: float) -> list[float]:

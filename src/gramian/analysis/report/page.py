@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramian.analysis.comparison.advice import is_scored
+from gramian.analysis.comparison.measurements import Baseline
 from gramian.analysis.report import pictures, views
-from gramian.analysis.report.shell import document, figure, style
+from gramian.analysis.report.answers import answers, code, preparation
+from gramian.analysis.report.shell import document, figure, section, style
 from gramian.analysis.report.table import table
 from gramian.analysis.report.text import escape, format_bytes, percent, significant
 from gramian.backend.wording import counted
@@ -60,9 +63,10 @@ def fragment(comparison: Comparison) -> str:
 
 
 def _sections(comparison: Comparison) -> list[str]:
-    parts = [_answers(comparison), _code(comparison), _errors(comparison)]
+    parts = [answers(comparison), code(comparison), preparation(comparison)]
     if comparison.score_name is not None:
         parts.append(_scores(comparison))
+    parts.append(_errors(comparison))
     parts.append(_matrix(comparison))
     if comparison.structure.gammas:
         parts.append(_gammas(comparison))
@@ -75,7 +79,7 @@ def _sections(comparison: Comparison) -> list[str]:
 
 def _title(comparison: Comparison) -> str:
     source = comparison.data.source
-    return f"Which approximation for {Path(source).name}?" if source else "Which approximation?"
+    return f"Which kernel for {Path(source).name}?" if source else "Which kernel?"
 
 
 def _facts(comparison: Comparison) -> str:
@@ -86,66 +90,34 @@ def _facts(comparison: Comparison) -> str:
     return escape(f"{comparison.kernel_source} on {rows}; measured on {measured}{held}.")
 
 
-def _answers(comparison: Comparison) -> str:
-    from_budget, sentence = comparison.affordable
-    best, exact = comparison.best, comparison.exact
-    size = format_bytes(comparison.matrix_bytes)
-    good = f"{percent(best.error)} error"
-    beside = f"Relative to K, in the Frobenius norm: {views.interval(best)}."
-    if comparison.score_name is not None:
-        good = f"{comparison.score_name} {best.score:.3f}"
-        good = good[0].upper() + good[1:]
-        other = f" The exact kernel reaches {exact.score:.3f}." if exact and exact.score else ""
-        beside = f"Its relative error is {views.interval(best)}.{other}"
-    share = best.nbytes_all / comparison.matrix_bytes
-    memory = (
-        f"With {counted(best.size, 'feature', ',')}, all rows take "
-        f"{format_bytes(best.nbytes_all)}: {percent(share)} of the exact matrix."
-    )
-    cards = (
-        ("Can you afford the exact kernel?", f"{'Yes' if from_budget else 'No'}: {size}", sentence),
-        ("Which approximation?", best.name, memory),
-        ("How good is it?", good, beside),
-    )
-    return '<div class="answers">' + "".join(
-        f'<div class="answer"><h2>{escape(question)}</h2><strong>{escape(answer)}</strong>'
-        f"<p>{escape(more)}</p></div>"
-        for question, answer, more in cards
-    ) + "</div>"  # fmt: skip
-
-
-def _code(comparison: Comparison) -> str:
-    return (
-        f'<p class="recommendation">{escape(comparison.recommendation)}</p>'
-        '<div class="code"><pre tabindex="0" role="region" aria-label="Python code to paste">'
-        f'<code id="code">{escape(comparison.code)}</code></pre>'
-        '<button class="copy" type="button" data-copies="code" hidden>Copy</button></div>'
-    )
-
-
 # Charts.
-
-
-def _section(title: str, intro: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2><p>{escape(intro)}</p>{''.join(parts)}</section>"
 
 
 def _errors(comparison: Comparison) -> str:
     repeats = comparison.settings["repeats"]
     fits = f", over {repeats} fits with different seeds" if repeats > 1 else ""
-    return _section(
+    ring = (
+        ""
+        if isinstance(comparison.winner, Baseline) or comparison.best.is_exact
+        else " The ring marks "
+    )
+    return section(
         "Error against memory and time",
-        "Lower left is better. Filled marks are on the frontier (the grey staircase): no other "
-        "approximation has a smaller error at the same cost. The ring marks the recommendation; "
-        f"bars show the interval of the error{fits}.",
+        "How far the similarities between rows are from those of the exact kernel: at 0% they are "
+        "the same, at 100% nothing is left of them. Filled marks are on the frontier (the grey "
+        "staircase): no other approximation has a smaller error at the same cost."
+        f"{ring and ring + 'the recommendation.'} Bars show the interval of the error{fits}.",
         '<div class="pair">',
         figure(
             views.error_over_memory(comparison),
-            "Each line is one approximation; the number of features grows from mark to mark.",
+            "What to look for: lower left is better. Each line is one approximation, and the "
+            "number of features grows from mark to mark. A line that falls steeply gains a lot "
+            "from more features.",
         ),
         figure(
             views.error_over_time(comparison),
-            "Measured on this machine; times grow with the number of rows.",
+            "What to look for: the lowest mark at the time you have. Measured on this machine; "
+            "times grow with the number of rows.",
         ),
         "</div>",
     )
@@ -153,22 +125,36 @@ def _errors(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> str:
     learner = type(comparison.learner).__name__
-    where = (
-        f"on {counted(comparison.data.held_out, 'held-out row', ',')}"
-        if comparison.data.held_out
-        else "measured with the exact kernel"
-    )
-    exact = comparison.exact
-    line = " The dashed line is the exact kernel." if exact and exact.score else ""
+    held = comparison.data.held_out
     name = str(comparison.score_name)
-    return _section(
+    name = f"{name[0].upper()}{name[1:]}"
+    what = (
+        f"{name} of {learner} on {counted(held, 'row', ',')} that it was not fitted to"
+        if held
+        else f"{name} that the clusters of {learner} explain, measured with the exact kernel"
+    )
+    beside = " Dashed lines are the exact kernel and models without a kernel."
+    if not comparison.baselines:
+        beside = " The dashed line is the exact kernel." if comparison.exact else ""
+    rule = (
+        "What to look for: the leftmost mark above the dashed line, which lies one standard error "
+        "below the best score. It is as good as the best, as far as the held-out rows can tell, "
+        "and the fastest. The ring marks the recommendation."
+        if is_scored(comparison)
+        else "What to look for: upper left is better. The ring marks the recommendation."
+    )
+    if comparison.data.rows != comparison.data.measured + held:
+        rule += " It is for all rows, so times are scaled up to them first."
+    return section(
         "Score of the learner",
-        f"{name[0].upper()}{name[1:]} of {learner} {where}; higher is better.{line} An "
-        "approximation can have a visible error and still predict as well as the exact kernel. "
-        "The axis is stretched towards 1.",
+        f"{what}; higher is better.{beside} An approximation can have a visible error and still do "
+        "as well as the exact kernel. The axis is stretched towards 1.",
         '<div class="pair">',
-        figure(views.score_over_size(comparison), "The gain from more features."),
-        figure(views.score_over_memory(comparison), "The gain from more memory."),
+        figure(
+            views.score_over_size(comparison),
+            "What to look for: where a line becomes flat, more features gain nothing.",
+        ),
+        figure(views.score_over_time(comparison), rule),
         "</div>",
     )
 
@@ -194,13 +180,20 @@ def _matrix(comparison: Comparison) -> str:
         f'<div class="key" aria-hidden="true"><span>{"-1" if signed else "0"}</span><i></i>'
         "<span>1</span><span>kernel value of a pair of rows</span></div>"
     )
-    return _section(
+    return section(
         "Why: the kernel matrix",
-        f"The kernel matrix of {found.rows:,} rows shows which approximations can work.",
+        f"The similarities of {found.rows:,} rows with each other, which every approximation has "
+        "to describe with fewer numbers.",
         '<div class="pair">',
-        figure(views.spectrum(comparison), views.spectrum_sentence(comparison)),
-        f"<figure>{picture}{key}<figcaption>{escape(views.block_sentence(comparison))} "
-        "The lines separate the clusters of kernel k-means.</figcaption></figure></div>",
+        figure(
+            views.spectrum(comparison),
+            "What to look for: the faster the curve falls, the fewer features are needed. "
+            + views.spectrum_sentence(comparison),
+        ),
+        f"<figure>{picture}{key}<figcaption>What to look for: strong squares with little between "
+        "them mean separate clusters, which BKA and MEKA describe one by one. The lines separate "
+        f"the clusters of kernel k-means. {escape(views.block_sentence(comparison))}"
+        "</figcaption></figure></div>",
     )
 
 
@@ -222,10 +215,12 @@ def _gammas(comparison: Comparison) -> str:
     views_ = comparison.structure.gammas
     own = next(view for view in views_ if view.factor == 1)
     cards = "".join(_gamma(comparison, view) for view in views_)
-    return _section(
+    return section(
         "Effect of gamma",
-        f"Here gamma is {significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
-        f"{views.gamma_sentence(comparison)}",
+        f"gamma sets how near two rows must be to count as similar. Here it is "
+        f"{significant(own.gamma, 3)}, {comparison.settings['gamma']}. "
+        f"{views.gamma_sentence(comparison)} What to look for: an empty picture means that hardly "
+        "any rows are similar, an evenly filled one that all are.",
         f'<ul class="gammas">{cards}</ul>',
     )
 
@@ -236,7 +231,7 @@ def _gamma(comparison: Comparison, view: GammaView) -> str:
     numbers = [("gamma", significant(view.gamma, 3)), ("error", percent(view.error))]
     if view.score is not None and comparison.score_name is not None:
         numbers.append((comparison.score_name, f"{view.score:.3f}"))
-    numbers.append(("eff. dimension", significant(view.effective_dimension)))
+    numbers.append(("directions", significant(view.effective_dimension)))
     numbers.append(("within clusters", percent(view.within)))
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in numbers)
     image = _picture(view.picture, f"The kernel matrix at {name}", _is_signed(comparison))
@@ -256,11 +251,17 @@ def _measurements(comparison: Comparison) -> str:
     rows = f"Memory is for the factors of all {counted(data.rows, 'row', ',')}"
     if data.rows != data.measured:
         rows += f", extrapolated from the {data.measured:,} that were measured"
+    if comparison.baselines:
+        rows += (
+            ". Gradient boosting and the linear model are scikit-learn's, with default settings; "
+            "the dummy looks only at the target"
+        )
     notes = {(r.name, r.note): None for r in comparison.results if r.note}
     listed = "".join(f"<li>{escape(name)}: {escape(note)}</li>" for name, note in notes)
-    return _section(
+    return section(
         "All measurements",
-        f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}.",
+        f"{rows}. Time and kernel values are for {counted(data.measured, 'row', ',')}"
+        f"{', with the prediction of the held-out rows' if data.held_out else ''}.",
         table(comparison, sorts=True),
         f'<ul class="notes muted">{listed}</ul>' if listed else "",
     )
@@ -270,13 +271,14 @@ def _left_out(comparison: Comparison) -> str:
     if not comparison.failures:
         return ""
     items = "".join(
-        f"<li>{escape(f.name)} ({escape(', '.join(f'{size:,}' for size in f.sizes))}): "
-        f"{escape(f.reason)}</li>"
+        f"<li>{escape(f.name)}{escape(_sizes(f.sizes))}: {escape(f.reason)}</li>"
         for f in comparison.failures
     )
-    return _section(
-        "Not measured", "Approximations that failed on this data, and why.", f"<ul>{items}</ul>"
-    )
+    return section("Not measured", "What failed on this data, and why.", f"<ul>{items}</ul>")
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    return f" ({', '.join(f'{size:,}' for size in sizes)})" if sizes else ""
 
 
 def _settings(comparison: Comparison) -> str:
@@ -303,6 +305,8 @@ def _settings(comparison: Comparison) -> str:
     if comparison.learner is not None:
         said = " ".join(repr(comparison.learner).split())
         listed.append(("learner", f"<code>{escape(said)}</code>"))
+    if comparison.reading is None:
+        listed.append(("columns are", "as given: not scaled, filled or encoded"))
     versions = settings["versions"]
     packages = [f"{name} {said}" for name, said in versions.items() if name != "system"]
     listed += [("versions", escape(", ".join(packages))), ("system", escape(versions["system"]))]

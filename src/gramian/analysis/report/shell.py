@@ -69,6 +69,10 @@ def style(looks: Iterable[Look], light: str = "", dark: str = "") -> str:
     )
 
 
+def section(title: str, intro: str, *parts: str) -> str:
+    return f"<section><h2>{escape(title)}</h2><p>{escape(intro)}</p>{''.join(parts)}</section>"
+
+
 def figure(chart: Chart, caption: str) -> str:
     return f"<figure>{chart.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
 

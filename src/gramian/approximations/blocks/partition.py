@@ -6,14 +6,16 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.approximations.base import ApproximationWarning
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
+from gramian.kernels import Linear
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
+from gramian.samplers.centroids import plus_plus
+from gramian.samplers.kmeans import centred, lloyd
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
@@ -88,21 +90,17 @@ def _row_bytes(rows: Rows, centres: Array) -> int:
 
 
 def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
-    """Return the centres of scikit-learn's k-means on a subsample; shape (count, d)."""
-    from sklearn.cluster import KMeans  # takes long to import
-
+    """Return the centres of k-means on a subsample; shape (count, d)."""
     n, size = rows.shape[0], _clustered_rows(rows, count)
     sample = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
     as_dense = size * rows.shape[1] * array_ops.itemsize(rows.dtype)
     if not array_ops.issparse(sample) or as_dense <= config.memory_budget() // 4:
         sample = array_ops.to_numpy(array_ops.dense(sample))
-    kmeans = KMeans(
-        count, n_init=1, max_iter=10, random_state=int(rng.integers(2**31)), copy_x=False
-    )
-    with warnings.catch_warnings():  # about centres that coincide; their empty blocks are merged
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        kmeans.fit(sample)
-    return array_ops.like(kmeans.cluster_centers_, rows.example(), rows.xp.float64)
+    middle = centred(sample)
+    starts = plus_plus(Gram(Linear(), sample), count, rng)
+    # Where rows coincide there are fewer, and centres coincide; their empty blocks are merged.
+    centres, _ = lloyd(sample, np.resize(starts, count), steps=10)
+    return array_ops.like(centres + middle, rows.example(), rows.xp.float64)
 
 
 def _clustered_rows(rows: Rows, count: int) -> int:

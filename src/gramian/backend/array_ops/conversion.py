@@ -149,6 +149,18 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: DType) -> Array:
     return namespace(reference).empty(shape, dtype=dtype, device=device)
 
 
+def finite(x: Array, message: str) -> Array:
+    """Return x, or raise an error if an entry is not finite; for a lazy array, when it is computed.
+
+    The error says ``message``.
+    """
+    if is_lazy(x):
+        return x.map_blocks(finite, message, dtype=x.dtype)
+    if not all_finite(x):
+        raise ValueError(message)
+    return x
+
+
 def all_finite(x: Array) -> bool:
     """Whether x contains neither NaN nor infinity."""
     if issparse(x):

@@ -258,7 +258,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         )
         self.n_samples_seen_ = n
         self.n_iter_ = analysis.passes
-        self._projection, self._offset = found.projection, found.offset
+        self._projection, self._offset = self._finite(found.projection), found.offset
         self._n_features_out = len(found.values)
         self._eigenvectors = analysis.vectors
         self._score_dtype = analysis.dtype

@@ -25,7 +25,15 @@ from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
-from gramian.learners.ridge.systems import Rule, Solution, System, rounds_too_much
+from gramian.learners.ridge.systems import (
+    Rule,
+    Solution,
+    System,
+    in_double,
+    may_round_too_much,
+    rounding_shows,
+    rounds_too_much,
+)
 from gramian.matrices.factors import Factors
 
 
@@ -83,6 +91,39 @@ class RidgeLearner(KernelLearner):
         t = Y.shape[1]
         alphas = self._alphas(t) if system.rule is None else system.alphas
         return replace(system, Y=Y, n_targets=t, alphas=alphas)
+
+    def _sharpened(self, system: System) -> System:
+        """Return the system in float64 if float32 rows determine more than float32 can compute."""
+        if array_ops.itemsize(system.matrix.dtype) == 8:
+            return system
+        if system.is_exact:
+            double = in_double(system)
+            if double is not system:
+                self.points_ = double.gram.points
+            return double
+        assert self.approximation_ is not None
+        if not may_round_too_much(system):
+            return system
+        precise = self.approximation_.in_double(system.rows)
+        if precise is None or not rounding_shows(system, precise.factor_rows):
+            return system
+        return self._in_double(system, precise)
+
+    def _in_double(self, system: System, precise: Approximation) -> System:
+        self.approximation_ = precise
+        return replace(system, matrix=precise.factor_rows(system.rows))
+
+    def _solve(self, system: System) -> None:
+        """Solve the system with the preferred strategy, and keep the solution."""
+        system = self._sharpened(system)
+        solution = self._choose(system).solve(system)
+        precise = None
+        if solution.at_lower_end and not system.is_exact and self.approximation_ is not None:
+            precise = self.approximation_.in_double(system.rows)
+        if precise is not None:  # in float32, the path ended where rounding begins
+            system = self._in_double(system, precise)
+            solution = self._choose(system).solve(system)
+        self._keep(solution, system)
 
     # All rows at once.
 
@@ -207,7 +248,7 @@ class RidgeLearner(KernelLearner):
         for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
         name = "dual_coef_" if self.approximation_ is None else "coef_"
-        setattr(self, name, solution.coefficients)
+        setattr(self, name, self._finite(solution.coefficients))
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)

@@ -140,7 +140,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         Y = as_targets(self, y, system.rows)
         system = self._with_targets(system, Y[:, None] if Y.ndim == 1 else Y)
         system = self._holding_out(system)
-        self._keep(self._choose(system).solve(system), system)
+        self._solve(system)
         self._flatten(Y)
         return self
 
@@ -266,7 +266,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         system = self._weighted_by_class(system, labels)
         system = self._with_targets(system, self._targets(labels, system.rows))
         system = self._holding_out(system)
-        self._keep(self._choose(system).solve(system), system)
+        self._solve(system)
         return self
 
     @available_if(_weights_are_known)

@@ -7,7 +7,7 @@ f(x) = Σ k(x, x_i) a_i.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, NoReturn
 
@@ -18,10 +18,13 @@ from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
 from gramian.matrices.factors import Factors, unprojected
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, Rows
 
 PATIENCE = 5  # iterations without a smaller error on the held-out rows, before it stops
 
 
+SAMPLED = 256  # rows on which rounding is measured
 STEPS = 41  # alphas in the default grid
 LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
 
@@ -37,8 +40,9 @@ class Rule(NamedTuple):
         """Return the grid, by default from the largest of the eigenvalues (r,) down to rounding."""
         if self.grid is not None:
             return self.grid
-        least = max(LEAST, 10 * array_ops.eps(dtype))
-        return max(float(values.max()), np.finfo(float).tiny) * np.geomspace(1.0, least, STEPS)
+        grid = np.geomspace(1.0, LEAST, STEPS)
+        grid = grid[grid >= 10 * array_ops.eps(dtype)]
+        return max(float(values.max()), np.finfo(float).tiny) * grid
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the alpha with the smallest error for each target, shape (n_targets,).
@@ -122,6 +126,11 @@ class Solution(NamedTuple):
     path: AlphaPath | None = None  # all that were tried
 
     @property
+    def at_lower_end(self) -> bool:
+        """Whether an alpha that was chosen is the smallest of its path."""
+        return self.path is not None and bool((self.alphas <= self.path.alphas.min()).any())
+
+    @property
     def iterations(self) -> int:
         return len(self.residuals) or 1
 
@@ -175,7 +184,7 @@ def rounds_too_much(
     if P is None or array_ops.itemsize(factors.dtype) == 8:
         return False
     n = factors.shape[0]
-    numbers = np.linspace(0, n - 1, min(n, 256)).astype(int)
+    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
     rounded, values = (
         array_ops.astype(rows.take(numbers).parts[0].collect(), factors.xp.float64)
         for rows in (factors, C)
@@ -186,10 +195,54 @@ def rounds_too_much(
     if alpha is None:
         alpha = 10 * array_ops.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
         return bool(change > 0.1 * alpha)
-    weight = 1.0
-    if weights is not None:
-        weight = float(array_ops.namespace(weights).mean(weights))
-    return bool(change * weight * (n + seen) / len(numbers) > 0.1 * alpha)
+    return bool(change * _mean(weights) * (n + seen) / len(numbers) > 0.1 * alpha)
+
+
+def may_round_too_much(system: System) -> bool:
+    """Whether float32 could change eigenvalues of K̃ by more than a tenth of alpha, at worst."""
+    alpha = system.least_alpha
+    if alpha is None:  # a path in float32 tells by where it ends
+        return False
+    n = system.rows.shape[0]
+    sample = system.factors.take(np.linspace(0, n - 1, min(n, SAMPLED)).astype(int))
+    largest = float(np.max(array_ops.to_numpy(sample.diagonal())))
+    return array_ops.eps(system.factors.dtype) * n * largest * _mean(system.weights) > 0.1 * alpha
+
+
+@one_blas_thread()
+def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
+    """Whether features in float64 differ by more than a tenth of alpha from the best of float32.
+
+    ``precise(rows)`` gives factors with features in float64. Both are compared on some rows.
+    """
+    n, alpha = system.rows.shape[0], system.least_alpha
+    assert alpha is not None
+    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    rows = ArrayRows(system.rows.take(numbers))
+    C, P = unprojected(system.factors)
+    rounded = array_ops.host_float64(C.take(numbers).parts[0].collect())
+    rounded = rounded if P is None else rounded @ array_ops.to_numpy(P)
+    exact = array_ops.host_float64(precise(rows).parts[0].collect())
+    change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - exact @ exact.T)).max()
+    return bool(change * _mean(system.weights) * n / len(numbers) > 0.1 * alpha)
+
+
+def in_double(system: System) -> System:
+    """Return a system on the exact matrix with rows in float64, if alpha needs it and K is kept."""
+    gram, alpha = system.gram, system.least_alpha
+    if not gram.fits() or gram.kernel.is_matrix or gram.rows.are_objects or system.iterates:
+        return system
+    if alpha is not None:
+        largest = float(np.max(array_ops.to_numpy(gram.diag())))
+        rounding = array_ops.eps(gram.dtype) * gram.shape[0] * largest * _mean(system.weights)
+        if rounding <= 0.1 * alpha:
+            return system
+    rows = ArrayRows(array_ops.astype(gram.rows.collect(), gram.rows.xp.float64))
+    return replace(system, matrix=Gram(gram.kernel, rows), rows=rows)
+
+
+def _mean(weights: Array | None) -> float:
+    return 1.0 if weights is None else float(array_ops.namespace(weights).mean(weights))
 
 
 def indefinite(what: str) -> NoReturn:

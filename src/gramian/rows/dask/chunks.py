@@ -16,6 +16,7 @@ from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.typing import BlockMap, BlockSum, Sums
+from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, Walk
 
 if TYPE_CHECKING:
@@ -79,23 +80,37 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 4)
 
 
-def _read(reading: Reading, first: int, chunk: Array) -> ArrayRows:
+def _read(reading: Reading, numbers: range, chunk: Array) -> ArrayRows:
     """Check a chunk and return it as rows."""
+    _check_length(chunk.shape[0], numbers, f"The chunk of {reading.name}")
     if not reading.checked and not array_ops.all_finite(chunk):
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(chunk)))[0]
         raise ValueError(
-            f"Input {reading.name} contains NaN or infinity: one is in row {first + int(row)}, "
+            f"Input {reading.name} contains NaN or infinity: one is in row {numbers[row]}, "
             f"column {int(column)}. Drop such rows or fill them in (scikit-learn's SimpleImputer)."
         )
     return ArrayRows(_on_device(reading, chunk))
 
 
-def _parts(slots: list[int | None], aligned: tuple[Array, ...]) -> list[Array]:
+def _check_length(length: int, numbers: range, what: str) -> None:
+    """Refuse a chunk that does not have the rows that its dask array says it has."""
+    if length != len(numbers):
+        raise ValueError(
+            f"{what} with rows {numbers.start} to {numbers.stop - 1} has "
+            f"{counted(length, 'row')}, but its dask array says {len(numbers)}. Create the "
+            "array with the lengths that its chunks have, or with unknown ones (nan)."
+        )
+
+
+def _parts(slots: list[int | None], numbers: range, aligned: tuple[Array, ...]) -> list[Array]:
     """Return the aligned arrays of a chunk: created here, or results of an earlier task."""
-    return [
+    parts = [
         np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
         for slot, x in zip(slots, aligned, strict=True)
     ]
+    for part in parts:
+        _check_length(len(part), numbers, "The chunk of an array that goes with X")
+    return parts
 
 
 def _on_device(reading: Reading, x: Array) -> Array:
@@ -109,49 +124,56 @@ def _on_device(reading: Reading, x: Array) -> Array:
 
 def map_chunk(
     call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, chunk: Array, *aligned: Array,
+    numbers: range, chunk: Array, *aligned: Array,
 ) -> np.ndarray:  # fmt: skip
     function = call.function(arrays, reading.device)
     with _alone(reading, serial):
-        parts = (_on_device(reading, a) for a in _parts(slots, aligned))
-        return array_ops.to_numpy(function(_read(reading, first, chunk), *parts))
+        parts = (_on_device(reading, a) for a in _parts(slots, numbers, aligned))
+        return array_ops.to_numpy(function(_read(reading, numbers, chunk), *parts))
 
 
 def sum_chunk(
     call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, slots: list[int | None],
-    first: int, written: int, chunk: Array, *aligned: Array,
+    numbers: range, written: int, chunk: Array, *aligned: Array,
 ) -> Sums:  # fmt: skip
     """Return the sum over the chunk; if a state is ``written``, a list of the sum and the state."""
-    function, parts = call.function(arrays, reading.device), _parts(slots, aligned)
+    function, parts = call.function(arrays, reading.device), _parts(slots, numbers, aligned)
     read = len(parts) - written
     # Copy the state: other tasks may use the same arrays.
     state = [_on_device(reading, np.array(a)) for a in parts[read:]]
     with _alone(reading, serial):
         others = [_on_device(reading, a) for a in parts[:read]]
-        total = function(_read(reading, first, chunk), *others, *state)
+        total = function(_read(reading, numbers, chunk), *others, *state)
         total = nested(array_ops.to_numpy, total)
         return [total, *map(array_ops.to_numpy, state)] if written else total
 
 
 def part_chunk(
-    call: Call, arrays: list[np.ndarray], reading: Reading, serial: bool, first: int, chunk: Array
+    call: Call,
+    arrays: list[np.ndarray],
+    reading: Reading,
+    serial: bool,
+    numbers: range,
+    chunk: Array,
 ) -> Any:
     operation = call.function(arrays, reading.device)
     with _alone(reading, serial):
-        return operation(_read(reading, first, chunk), first)
+        return operation(_read(reading, numbers, chunk), numbers.start)
 
 
-def take_chunk(reading: Reading, first: int, chunk: Array, numbers: np.ndarray) -> Array:
-    rows = _read(reading._replace(device=None), first, chunk)
-    return rows.take(numbers)
+def take_chunk(reading: Reading, numbers: range, chunk: Array, inside: np.ndarray) -> Array:
+    rows = _read(reading._replace(device=None), numbers, chunk)
+    return rows.take(inside)
 
 
 def counts(labels: np.ndarray, count: int) -> np.ndarray:
     return np.bincount(labels, minlength=count)
 
 
-def members(reading: Reading, first: int, chunk: Array, labels: np.ndarray, label: int) -> Array:
-    return take_chunk(reading, first, chunk, np.flatnonzero(labels == label))
+def members(
+    reading: Reading, numbers: range, chunk: Array, labels: np.ndarray, label: int
+) -> Array:
+    return take_chunk(reading, numbers, chunk, np.flatnonzero(labels == label))
 
 
 def map_here(function: BlockMap, walk: Walk, rows: Rows, *aligned: Array) -> Array:

@@ -84,7 +84,7 @@ def with_known_chunks(data: da.Array) -> da.Array:
 
 
 def _without_empty(data: da.Array) -> da.Array:
-    lengths = tuple(n for n in data.chunks[0] if n)
+    lengths = tuple(n for n in data.chunks[0] if n) or (0,)
     return data if len(lengths) == len(data.chunks[0]) else data.rechunk((lengths, data.chunks[1]))
 
 

@@ -101,9 +101,10 @@ class Cluster(Place):
         return self.data.chunks[0]
 
     @cached_property
-    def pieces(self) -> list[tuple[Delayed, int]]:
-        """Each chunk, and the number of its first row."""
-        return list(zip(chunks_of(self.data), accumulate((0, *self.lengths[:-1])), strict=True))
+    def pieces(self) -> list[tuple[Delayed, range]]:
+        """Each chunk, and the numbers of its rows."""
+        spans = pairwise(accumulate((0, *self.lengths)))
+        return list(zip(chunks_of(self.data), (range(*span) for span in spans), strict=True))
 
     @property
     def reading(self) -> chunks.Reading:
@@ -123,8 +124,8 @@ class Cluster(Place):
         slots, together = place._parts(aligned)
         options = call, arrays, place.reading, walk.serial, slots
         tasks = [
-            Task(chunks.map_chunk, *options, first, chunk, *parts)
-            for (chunk, first), parts in zip(place.pieces, together, strict=True)
+            Task(chunks.map_chunk, *options, numbers, chunk, *parts)
+            for (chunk, numbers), parts in zip(place.pieces, together, strict=True)
         ]
         return joined(tasks, place.lengths, walk.ending, host)
 
@@ -158,8 +159,8 @@ class Cluster(Place):
         slots, together = self._parts((*aligned, *(state or ())))
         options = call, arrays, self.reading, walk.serial, slots
         tasks = [
-            Task(chunks.sum_chunk, *options, first, count, chunk, *parts)
-            for (chunk, first), parts in zip(self.pieces, together, strict=True)
+            Task(chunks.sum_chunk, *options, numbers, count, chunk, *parts)
+            for (chunk, numbers), parts in zip(self.pieces, together, strict=True)
         ]
         workers = self._workers()
         results = joined(tasks, self.lengths, (), object, workers)
@@ -291,8 +292,8 @@ class Cluster(Place):
             )
         different, where = np.unique(numbers, return_inverse=True)
         tasks = [
-            Task(chunks.take_chunk, self.reading, first, chunk, inside).made()
-            for chunk, first, inside in self.within(different)
+            Task(chunks.take_chunk, self.reading, own, chunk, inside).made()
+            for chunk, own, inside in self.within(different)
         ]
         if not tasks:
             shape = (0, int(self.data.shape[1]))
@@ -300,12 +301,12 @@ class Cluster(Place):
         taken = array_ops.concat_rows(list(computed(tasks)))
         return self.local(taken if _is_counting(where, len(different)) else taken[where])
 
-    def within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, int, np.ndarray]]:
-        """Yield each chunk with some of these ascending row numbers, its first row, and which."""
-        for (chunk, first), length in zip(self.pieces, self.lengths, strict=True):
-            start, stop = np.searchsorted(numbers, (first, first + length))
+    def within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, range, np.ndarray]]:
+        """Yield each chunk with some of these ascending row numbers, its own, and which it has."""
+        for chunk, own in self.pieces:
+            start, stop = np.searchsorted(numbers, (own.start, own.stop))
             if start < stop:
-                yield chunk, first, numbers[start:stop] - first
+                yield chunk, own, numbers[start:stop] - own.start
 
     # Groups of rows.
 
@@ -315,9 +316,9 @@ class Cluster(Place):
         members: list[Rows] = []
         for label in range(count):
             pieces, lengths = [], []
-            for (chunk, first), part, found in zip(self.pieces, parts, counts, strict=True):
+            for (chunk, numbers), part, found in zip(self.pieces, parts, counts, strict=True):
                 if found[label]:
-                    pieces.append(Task(chunks.members, self.reading, first, chunk, part, label))
+                    pieces.append(Task(chunks.members, self.reading, numbers, chunk, part, label))
                     lengths.append(int(found[label]))
             members.append(self.of_pieces(pieces, lengths) if pieces else ArrayRows(self.take([])))
         return [rows._maker()(group) for group in members]
@@ -338,8 +339,8 @@ class Cluster(Place):
         (call, arrays), reading = self._sender.send(of_part), self.reading
         return computed(
             [
-                Task(chunks.part_chunk, call, arrays, reading, serial, first, chunk).made()
-                for chunk, first in self.pieces
+                Task(chunks.part_chunk, call, arrays, reading, serial, numbers, chunk).made()
+                for chunk, numbers in self.pieces
             ]
         )
 

@@ -132,8 +132,8 @@ class DaskRows(Rows):
             config.check_fits(size, what, "Choose them in order")
             return ArrayRows(self.take(numbers))
         pieces, lengths = [], []
-        for chunk, first, inside in self.place.within(numbers):
-            pieces.append(Task(chunks.take_chunk, self.place.reading, first, chunk, inside))
+        for chunk, own, inside in self.place.within(numbers):
+            pieces.append(Task(chunks.take_chunk, self.place.reading, own, chunk, inside))
             lengths.append(len(inside))
         return self.place.of_pieces(pieces, lengths)
 

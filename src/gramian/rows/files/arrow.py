@@ -1,30 +1,28 @@
-"""Parquet, Arrow and CSV files of rows. Only this module imports pyarrow."""
+"""Parquet and Arrow files of rows, read in record batches by pyarrow."""
 
 from __future__ import annotations
 
-import csv
-import io
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
-import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
 from gramian.backend import config
 from gramian.backend.typing import DType
+from gramian.backend.wording import counted
+from gramian.rows.files.facts import Facts
 from gramian.rows.files.formats import Numbers, RowFile, within
+from gramian.rows.files.survey import survey
 
-Kinds: TypeAlias = dict[str, pyarrow.DataType]
-
-TEXT_BYTES = 1024**2  # parsed at a time
-TEXTS_AHEAD = 40  # pyarrow reads ahead, and may hold this many times TEXT_BYTES
+BATCH_ROWS = 2**16  # looked at together
+PAGE_BYTES = 1024**2  # writers end a page, and a dictionary, at this size
 
 
 class ArrowFile(RowFile):
@@ -64,28 +62,30 @@ class ArrowFile(RowFile):
         out = np.empty((batch.num_rows, len(names)), dtype=dtype)
         for i, name in enumerate(names):
             values = batch.column(name)
-            if name in self.categories:
-                values = _codes(name, values, self.categories[name])
-            elif values.null_count or types.is_decimal(values.type):
+            if name in self.readings:
+                out[:, i] = self.readings[name](values)
+                continue
+            if values.null_count or types.is_decimal(values.type):
                 values = values.cast(pyarrow.float64())
             out[:, i] = values.to_numpy(zero_copy_only=False)
         return out
 
-    def _texts(self, name: str, most: int) -> set[str]:
-        found: set[str] = set()
-        for _, batch in self._batches(range(self.n_rows), [name], 2**16):
-            found.update(pyarrow.compute.unique(_text(name, batch.column(name))).to_pylist())
-            if len(found) > most:
-                raise ValueError(f"column {name!r} has more than {most} different entries")
-        return found
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        with self._reading():
+            batches = self._batches(range(self.n_rows), self.names, BATCH_ROWS)
+            return survey(batches, self.names)[1]
 
     def _column(self, name: str) -> np.ndarray:
         values = self._values(name)
         if types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-        if values.null_count:
-            row = next(i for i, value in enumerate(values) if not value.is_valid)
-            raise ValueError(f"column {name!r} has no value in row {row}")
+        if name in self.readings:
+            return np.concatenate([self.readings[name](chunk) for chunk in values.chunks])
+        if types.is_temporal(values.type):
+            values = values.cast(pyarrow.string())
+        elif values.null_count and types.is_integer(values.type):
+            values = values.cast(pyarrow.float64())
         return values.to_numpy()
 
 
@@ -95,16 +95,19 @@ class ParquetFile(ArrowFile):
     def _look(self) -> None:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             self._set_columns(file.schema_arrow)
-            groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        self._edges = [int(edge) for edge in np.cumsum([0, *groups])]
+            groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+            largest = max(groups, key=lambda group: group.total_byte_size, default=None)
+            self._largest = 0 if largest is None else largest.num_rows
+            self._pages = {} if largest is None else _page_bytes(largest)
+        self._edges = [int(edge) for edge in np.cumsum([0, *(group.num_rows for group in groups)])]
         self.n_rows = self._edges[-1]
 
     def _batches(
         self, numbers: Numbers, names: list[str], most: int
     ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         # With a buffer, columns are read as needed; without one, a whole row group at a time.
-        buffer = max(4096, min(2**16, config.memory_budget() // (16 * len(names))))
-        with pyarrow.parquet.ParquetFile(self.path, buffer_size=buffer, pre_buffer=False) as file:
+        options = {"buffer_size": _buffer_bytes(len(names)), "pre_buffer": False}
+        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
             for group, (first, stop) in enumerate(pairwise(self._edges)):
                 inside = within(numbers, first, stop)
                 if not len(inside):
@@ -121,9 +124,39 @@ class ParquetFile(ArrowFile):
                     if first > last:
                         break
 
+    def held_bytes(self, names: Sequence[str]) -> int:
+        pages = sum(self._pages.get(name, 0) for name in names)  # of all columns at once
+        return pages + len(names) * _buffer_bytes(len(names))
+
+    def fitting(self, names: Sequence[str], room: int) -> str:
+        rows = max(1, self._largest * room // self.held_bytes(names))
+        rows -= rows % 10 ** (len(str(rows)) - 1)  # to one digit
+        return (
+            f"Its largest row group has {counted(self._largest, 'row')}; write it with row groups "
+            f"of at most {counted(rows, 'row')} (row_group_size={rows} in pandas and pyarrow)"
+        )
+
     def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
+
+
+def _buffer_bytes(columns: int) -> int:
+    return max(4096, min(2**16, config.memory_budget() // (16 * columns)))
+
+
+def _page_bytes(group: Any) -> dict[str, int]:
+    """What a reader holds of each column of a row group: a page, and a dictionary if it has one.
+
+    A page is as long as the column's share of the group, or ``PAGE_BYTES``.
+    """
+    sizes: dict[str, int] = {}
+    for i in range(group.num_columns):
+        column = group.column(i)
+        name = column.path_in_schema.split(".")[0]
+        pages = 2 if column.has_dictionary_page else 1
+        sizes[name] = sizes.get(name, 0) + pages * min(column.total_uncompressed_size, PAGE_BYTES)
+    return sizes
 
 
 class IpcFile(ArrowFile):
@@ -157,93 +190,33 @@ class IpcFile(ArrowFile):
             return pyarrow.chunked_array([batch.column(name) for batch in batches])
 
 
-class CsvFile(ArrowFile):
-    """A text file with a delimiter between entries, always read from the start."""
+class MemoryFile(ArrowFile):
+    """An Arrow table in memory: of a data frame, or of a spreadsheet that was read as a whole."""
 
-    jumps = False
-
-    def __init__(self, path: Path, delimiter: str, header: bool | None) -> None:
-        self._delimiter = delimiter
-        self._header = header
+    def __init__(self, table: Any, path: Path, named: bool = True, first_line: int = 1) -> None:
+        self._table = table
+        self._first_line = first_line
+        self.named = named
         super().__init__(path)
 
+    def _state(self) -> tuple[int, int]:
+        return 0, 0
+
     def _look(self) -> None:
-        first = self._first_line()
-        self.named = _is_header(first) if self._header is None else self._header
-        self.names = first if self.named else [str(i) for i in range(len(first))]
-        with self._stream() as reader:
-            self._set_columns(reader.schema)
-        if self.names[:1] == [""]:  # row numbers, as pandas and R write them
-            self.left_out = [""]
-        first_column = {self.names[0]: pyarrow.binary()}  # whatever it holds
-        with self._stream(list(first_column), first_column) as reader:
-            self.n_rows = sum(batch.num_rows for batch in reader)
+        self._set_columns(self._table.schema)
+        self.n_rows = self._table.num_rows
 
-    def _first_line(self) -> list[str]:
-        with (
-            pyarrow.input_stream(str(self.path)) as source,
-            io.TextIOWrapper(source, "utf-8-sig", errors="replace", newline="") as lines,
-        ):
-            first = next(csv.reader(lines, delimiter=self._delimiter), [])
-            self._longest = max(map(len, (",".join(first), *islice(lines, 100))))
-        return first
+    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for batch in self._table.select(names).to_batches(max_chunksize=most):
+            yield first, batch
+            first += batch.num_rows
 
-    def _options(self, names: Sequence[str], kinds: Kinds | None = None) -> dict[str, Any]:
-        size = min(TEXT_BYTES, config.memory_budget() // TEXTS_AHEAD)
-        size = max(size, 8 * self._longest, 2**14)  # a line must fit
-        return {
-            "read_options": pyarrow.csv.ReadOptions(
-                block_size=min(size, 2**30),
-                column_names=None if self.named else self.names,
-                use_threads=config.n_threads() > 1,
-            ),
-            "parse_options": pyarrow.csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True
-            ),
-            "convert_options": pyarrow.csv.ConvertOptions(
-                include_columns=names, column_types=kinds
-            ),
-        }
+    def _values(self, name: str) -> Any:
+        return self._table.column(name)
 
-    def _stream(
-        self, names: Sequence[str] = (), kinds: Kinds | None = None
-    ) -> pyarrow.csv.CSVStreamingReader:
-        return pyarrow.csv.open_csv(self.path, **self._options(names, kinds))
-
-    def _batches(
-        self, numbers: Numbers, names: list[str], most: int
-    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
-        kinds = {name: self._kind(name) for name in names}
-        first, last = 0, int(numbers[-1])
-        with self._stream(names, kinds) as reader:
-            for batch in reader:
-                yield first, batch
-                first += batch.num_rows
-                if first > last:
-                    return
-
-    def _kind(self, name: str) -> pyarrow.DataType:
-        if name in self.categories or name not in self.numeric:
-            return pyarrow.string()
-        # A column that starts with integers may contain fractions later.
-        return pyarrow.bool_() if self.numeric[name].kind == "b" else pyarrow.float64()
-
-    def _values(self, name: str) -> pyarrow.ChunkedArray:
-        # Read at once, not as a stream, so that the type is inferred from all values.
-        return pyarrow.csv.read_csv(self.path, **self._options([name])).column(name)
-
-
-def _is_header(line: list[str]) -> bool:
-    """Whether the first line of a CSV file names the columns; a line of numbers does not.
-
-    The exception is 0, 1, 2, ..., which pandas writes for columns without names.
-    """
-    if line == [str(i) for i in range(len(line))]:
-        return True
-    try:
-        return not [float(entry) for entry in line]
-    except ValueError:
-        return True
+    def lines(self, rows: Sequence[int]) -> list[int]:
+        return [row + self._first_line for row in rows]
 
 
 def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
@@ -254,27 +227,6 @@ def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def _text(name: str, values: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
-    """Return a column as strings."""
-    if values.null_count:
-        raise ValueError(f"column {name!r} has missing values")
-    return values.cast(pyarrow.string())
-
-
-def _codes(name: str, values: pyarrow.ChunkedArray, categories: list[str]) -> pyarrow.ChunkedArray:
-    """Return the index of each entry in the categories."""
-    texts = _text(name, values)
-    codes = pyarrow.compute.index_in(texts, pyarrow.array(categories, pyarrow.string()))
-    if codes.null_count:
-        unknown = next(t.as_py() for t, c in zip(texts, codes, strict=True) if not c.is_valid)
-        raise ValueError(
-            f"column {name!r} has the entry {unknown!r}, which is not one of the "
-            f"{len(categories)} known entries: {', '.join(map(repr, categories[:5]))}"
-            f"{', ...' if len(categories) > 5 else ''}"
-        )
-    return codes
-
-
-def empty_table(names: list[str]) -> pyarrow.Table:
-    """Return a table with these columns and no rows."""
+def empty_table(names: list[str]) -> Any:
+    """A table with these columns and no rows."""
     return pyarrow.schema([(name, pyarrow.float64()) for name in names]).empty_table()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
 from io import FileIO
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +18,8 @@ import numpy as np
 from gramian.backend import optional
 from gramian.backend.typing import DType, PathLike
 from gramian.backend.wording import counted
+from gramian.rows.files.facts import Facts
+from gramian.rows.files.streams import PACKED
 
 # Row numbers in ascending order, consecutive or not.
 Numbers = range | np.ndarray
@@ -27,10 +31,8 @@ FORMATS = {
     ".arrow": "Arrow",
     ".feather": "Arrow",
     ".ipc": "Arrow",
-    ".csv": "CSV",
-    ".csv.gz": "CSV",
-    ".tsv": "TSV",
-    ".tsv.gz": "TSV",
+    **{f".csv{packed}": "CSV" for packed in ("", *PACKED)},
+    **{f".tsv{packed}": "TSV" for packed in ("", *PACKED)},
 }
 
 
@@ -48,9 +50,11 @@ class RowFile(ABC):
     numeric : dict of str to dtype
         The dtype of each numeric column.
     left_out : list of str
-        Columns that are not data, such as the index that pandas stores.
-    categories : dict of str to list of str
-        Text columns that are read as numbers: the index of each entry in these lists.
+        Columns that are no data, such as the index that pandas stores.
+    readings : dict of str to Reading
+        How to read columns that are not plainly numeric as numbers.
+    facts : dict of str to Facts
+        What each column holds, from one pass over the file.
     n_rows : int
     """
 
@@ -60,11 +64,12 @@ class RowFile(ABC):
     numeric: dict[str, np.dtype]
     left_out: Sequence[str] = ()
     n_rows: int
+    facts: Any
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.categories: dict[str, list[str]] = {}
-        self._opened: tuple[int, int] | None = None
+        self.readings: dict[str, Any] = {}
+        self._opened: Any = None
         with self._reading():
             self._opened = self._state()
             self._look()
@@ -97,35 +102,58 @@ class RowFile(ABC):
             if count < len(numbers):
                 requested = counted(len(numbers), "requested row")
                 raise OSError(f"it ends after {count} of {requested}")
+            self._check_unchanged()
 
-    def column(self, name: str) -> np.ndarray:
-        """Return a whole column, in the type it has in the file."""
+    def column(self, name: str, *, gaps: bool = False) -> np.ndarray:
+        """Return a whole column, in the type it has in the file.
+
+        Missing values are an error, unless there may be ``gaps``: then they are NaN or None.
+        """
         with self._reading():
-            return self._column(name)
+            values = self._column(name)
+            missing = np.flatnonzero(gaps_in(values))
+            if len(missing) and not gaps:
+                raise ValueError(f"column {name!r} has no value in row {missing[0]}")
+            return values
 
-    def texts(self, name: str, most: int) -> list[str]:
-        """Return the distinct entries of a text column, sorted; at most ``most`` are allowed."""
-        with self._reading():
-            return sorted(self._texts(name, most))
+    def read_as(self, readings: Mapping[str, Any]) -> RowFile:
+        """Return the same file, with these columns read as numbers."""
+        other = copy(self)
+        other.readings = {**self.readings, **readings}
+        kinds = {n: np.dtype(np.float64 if r.wide else np.float32) for n, r in readings.items()}
+        other.numeric = {**self.numeric, **kinds}
+        return other
 
-    def _texts(self, name: str, most: int) -> set[str]:
-        raise ValueError("it has no columns of text")
-
-    def encode(self, name: str, categories: list[str]) -> None:
-        """Read a text column as numbers from now on: the index of each entry in this list."""
-        self.categories[name] = categories
-        self.numeric[name] = np.dtype(np.float32)  # exact for these, and does not force float64
+    def lines(self, rows: Sequence[int]) -> list[int]:
+        """Return where these rows are, as a person would count: from 1."""
+        return [row + 1 for row in rows]
 
     def _state(self) -> tuple[int, int]:
         state = self.path.stat()
         return state.st_size, state.st_mtime_ns
 
+    def check_unchanged(self) -> None:
+        """Raise an error if the file has changed since it was opened."""
+        with self._reading():
+            pass
+
+    def _check_unchanged(self) -> None:
+        if self._opened is not None and self._state() != self._opened:
+            raise OSError("it has changed since it was opened; open it again")
+
+    def held_bytes(self, names: Sequence[str]) -> int:
+        """Return what reading these columns takes besides the pieces, whatever their size."""
+        return 0
+
+    def fitting(self, names: Sequence[str], room: int) -> str:
+        """Say how the file should be written so that ``held_bytes`` is at most ``room``."""
+        return "Write it in smaller parts"
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """Make errors name the file; refuse a file that has changed since it was opened."""
         try:
-            if self._opened is not None and self._state() != self._opened:
-                raise OSError("it has changed since it was opened; open it again")
+            self._check_unchanged()
             yield
         except MemoryError:
             raise
@@ -145,8 +173,17 @@ class NpyFile(RowFile):
 
     named = False
 
+    @contextmanager
+    def _bytes(self) -> Iterator[Any]:
+        """Open the array's bytes."""
+        with self.path.open("rb", buffering=0) as file:
+            yield file
+
+    def _size(self) -> int:
+        return self._state()[0]
+
     def _look(self) -> None:
-        with self.path.open("rb") as file:
+        with self._bytes() as file:
             header = _NPY_HEADERS.get(np.lib.format.read_magic(file))
             if header is None:
                 raise ValueError("only arrays of records have this version of the format")
@@ -158,7 +195,7 @@ class NpyFile(RowFile):
                 f"{shape} and dtype {dtype}"
             )
         self._dtype, self._shape = dtype, shape
-        needed, size = self._offset + shape[0] * shape[1] * dtype.itemsize, self._state()[0]
+        needed, size = self._offset + shape[0] * shape[1] * dtype.itemsize, self._size()
         if size < needed:
             raise ValueError(f"its array takes {needed} bytes, but it has only {size}")
         self.n_rows = int(shape[0])
@@ -170,7 +207,7 @@ class NpyFile(RowFile):
     ) -> Iterator[np.ndarray]:
         columns = range(self._shape[1]) if names == self.names else [int(name) for name in names]
         stretch = self._some_columns if self._by_columns else self._some_rows
-        with self.path.open("rb", buffering=0) as file:
+        with self._bytes() as file:
             for start in range(0, len(numbers), most):
                 some = numbers[start : start + most]
                 yield from (stretch(file, part, columns) for part in self._stretches(some))
@@ -200,6 +237,17 @@ class NpyFile(RowFile):
             out[:, i] = column if isinstance(numbers, range) else column[numbers - first]
         return out
 
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        found = [Facts(name, "number", whole=False) for name in self.names]
+        first = 0
+        for piece in self.read(range(self.n_rows), self.names, self._dtype, _COLUMN_ROWS):
+            if piece.dtype.kind == "f" and np.isnan(piece).any():
+                for column, one in zip(piece.T, found, strict=True):
+                    one.count_gaps(np.isnan(column), first)
+            first += len(piece)
+        return {one.name: one for one in found}
+
     def _column(self, name: str) -> np.ndarray:
         pieces = self._read(range(self.n_rows), [name], self._dtype, _COLUMN_ROWS)
         return np.concatenate([np.empty((0, 1), self._dtype), *pieces])[:, 0]
@@ -225,6 +273,15 @@ def _fill(file: FileIO, offset: int, out: np.ndarray) -> None:
         done += count
 
 
+def gaps_in(values: np.ndarray) -> np.ndarray:
+    """Return which values are missing: NaN among numbers, None among others."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.array([value is None or value != value for value in values], dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
 def within(numbers: Numbers, start: int, stop: int) -> Numbers:
     """Return the ascending numbers from start to stop - 1, relative to start."""
     if isinstance(numbers, range):
@@ -244,6 +301,13 @@ def is_path(X: object) -> bool:
     return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
 
 
+def check_link(path: Path) -> None:
+    """Raise an error that says so if a path is a link that leads nowhere."""
+    if path.is_symlink() and not path.exists():
+        target = os.readlink(path)
+        raise FileNotFoundError(f"{str(path)!r} is a link to {target!r}, which leads to no file.")
+
+
 def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
     """Return the files of a path, a list of paths, or a folder of parts."""
     if not isinstance(path, str | os.PathLike):
@@ -252,6 +316,7 @@ def find(path: PathLike | Sequence[PathLike]) -> list[Path]:
             raise ValueError("Expected a path or a list of paths; got an empty list.")
         return files
     path = Path(path).expanduser().absolute()
+    check_link(path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {str(path)!r}.")
     if path.is_dir():
@@ -278,8 +343,8 @@ def _parts(folder: Path) -> list[Path]:
     return inside
 
 
-def open_file(path: Path, header: bool | None = None, kind: str | None = None) -> RowFile:
-    """Open a file; ``header`` says whether the first line of a CSV file names the columns.
+def open_file(path: Path, kind: str | None = None, **text: Any) -> RowFile:
+    """Open a file; ``text`` has the options of :class:`~gramian.rows.files.text.CsvFile`.
 
     ``kind`` is one of the values of ``FORMATS``; by default, the ending determines it.
     """
@@ -292,7 +357,9 @@ def open_file(path: Path, header: bool | None = None, kind: str | None = None) -
         return arrow.ParquetFile(path)
     if kind == "Arrow":
         return arrow.IpcFile(path)
-    return arrow.CsvFile(path, "\t" if kind == "TSV" else ",", header)
+    from gramian.rows.files.text import CsvFile
+
+    return CsvFile(path, **text)
 
 
 def empty_table(names: list[str]) -> Any:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.memory import LEAST_BUDGET
 from gramian.backend.typing import DType, Indices, PathLike
+from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
@@ -31,10 +33,14 @@ class _OnDisk(BlockRows):
 
     def fits(self) -> bool:
         """Whether ``persist`` reads the rows into memory."""
-        return self.shape[0] * self.row_bytes <= config.memory_budget() // 2
+        return self.shape[0] * self.row_bytes + self._reader_bytes() <= config.memory_budget() // 2
 
     def _reading_bytes(self) -> int:
-        return 2 * _batch_bytes()  # waiting blocks may belong to two batches
+        return 2 * _batch_bytes() + self._reader_bytes()  # waiting blocks may belong to two batches
+
+    def _reader_bytes(self) -> int:
+        """Return what the reader of a file holds, however few rows it is asked for."""
+        return 0
 
 
 class FileRows(_OnDisk):
@@ -52,7 +58,9 @@ class FileRows(_OnDisk):
     dtype : dtype
         float32 or float64.
     numbers : range or array of int, optional
-        The rows to use, numbered across all files. By default, all rows.
+        Which rows of all files these are.
+    gaps : bool, default=False
+        Whether values may be missing: NaN stands for them.
 
     Examples
     --------
@@ -73,7 +81,9 @@ class FileRows(_OnDisk):
         names: Sequence[str],
         dtype: DType,
         numbers: Numbers | None = None,
+        gaps: bool = False,
     ) -> None:
+        self.gaps = gaps
         self.files = list(files)
         self.dtype = np.dtype(dtype)
         self._names = list(names)
@@ -93,7 +103,7 @@ class FileRows(_OnDisk):
 
     def choose(self, numbers: np.ndarray) -> Rows:
         chosen = self._of_files(np.asarray(numbers))
-        return FileRows(self.files, self._names, self.dtype, chosen)
+        return FileRows(self.files, self._names, self.dtype, chosen, self.gaps)
 
     def persist(self) -> Rows:
         if not self.fits():
@@ -158,6 +168,8 @@ class FileRows(_OnDisk):
                 piece = piece[missing:]
                 missing -= len(parts[-1])
             yield start, stop, partial(self._joined, parts, start)
+        for file in self.files:  # also those that were read long ago
+            file.check_unchanged()
 
     def _joined(self, parts: list[np.ndarray], start: int) -> np.ndarray:
         converted = [part.astype(self.dtype, copy=False) for part in parts]
@@ -166,17 +178,40 @@ class FileRows(_OnDisk):
 
     def _pieces(self, numbers: Numbers) -> Iterator[np.ndarray]:
         """Yield the rows of the files with these ascending numbers, in pieces as they are read."""
+        self._check_readers()
         most = max(1, _batch_bytes() // self.row_bytes)
         for file, first in zip(self.files, self._edges, strict=False):
             inside = formats.within(numbers, int(first), int(first) + file.n_rows)
             if len(inside):
                 yield from file.read(inside, self._names, self.dtype, most)
 
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        self._check_readers()  # no other choice of a learner could help
+        return super().walk_bytes(row_bytes, result_bytes)
+
+    def _reader_bytes(self) -> int:
+        return max(file.held_bytes(self._names) for file in self.files)
+
+    def _check_readers(self) -> None:
+        room = max(config.memory_budget(), LEAST_BUDGET) // 4
+        for file in self.files:
+            held = file.held_bytes(self._names)
+            if held > room:
+                raise config.MemoryBudgetError(
+                    f"Reading {_said(file)} takes {config.format_bytes(held)}, more than a quarter "
+                    f"of the memory budget of {config.format_bytes(config.memory_budget())}. "
+                    f"{file.fitting(self._names, room // 2)}, or raise the budget with "
+                    "gramian.set_config(memory_budget=...)."
+                )
+
     def _checked(self, block: np.ndarray, numbers: Numbers) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             if array_ops.all_finite(block):
                 return block
-        row, column = np.argwhere(~np.isfinite(block))[0]
+        wrong = np.isinf(block) if self.gaps else ~np.isfinite(block)
+        if not wrong.any():
+            return block
+        row, column = np.argwhere(wrong)[0]
         number = int(numbers[row])
         file = int(np.searchsorted(self._edges, number, side="right")) - 1
         name = repr(self._names[column]) if self.names else self._names[column]
@@ -287,7 +322,7 @@ def open_rows(
     >>> rows.names, price, list(model.feature_names_in_)
     (['x', 'y'], array([3, 8, 9]), ['x', 'y'])
     """
-    files = [formats.open_file(one, header) for one in formats.find(path)]
+    files = [formats.open_file(one, header=header) for one in formats.find(path)]
     targets = [] if target is None else _chosen(files[0], target, "target")
     rows = rows_of(files, targets, columns, drop, dtype)
     if target is None:
@@ -297,10 +332,11 @@ def open_rows(
 
 def rows_of(
     files: list[RowFile],
-    targets: Sequence[str] = (),
-    columns: Columns | None = None,
-    drop: Columns = (),
-    dtype: DType = None,
+    targets: Any = (),
+    columns: Any = None,
+    drop: Any = (),
+    dtype: Any = None,
+    gaps: bool = False,
 ) -> FileRows:
     """Return the rows of files that are already open; see :func:`open_rows`."""
     first = files[0]
@@ -311,7 +347,7 @@ def rows_of(
         names = [name for name in _chosen(first, columns, "columns") if name not in dropped]
     for file in files:
         _check_columns(file, first, names, list(targets))
-    rows = FileRows(files, names, _working_dtype(dtype, files, names))
+    rows = FileRows(files, names, _working_dtype(dtype, files, names), gaps=gaps)
     if rows.shape[0] == 0:
         raise ValueError(f"{_said(first)} has no rows.")
     return rows
@@ -351,6 +387,14 @@ def _check_columns(file: RowFile, first: RowFile, names: list[str], targets: lis
             f"duplicates: {_listed(twice)}."
         )
     text = [name for name in names if name not in file.numeric]
+    for name in text:
+        facts = file.facts[name]
+        if facts.odd:
+            row, cell = facts.odd[0]
+            raise ValueError(
+                f"Column {name!r} of {_said(file)} has numbers and {counted(facts.n_odd, 'cell')} "
+                f"of text: the first is {cell!r} in line {file.lines([row])[0]}."
+            )
     if text:
         raise ValueError(
             f"Rows must be numeric; these columns of {_said(file)} are not: "

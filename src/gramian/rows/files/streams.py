@@ -1,0 +1,60 @@
+"""Open text files as streams of bytes: plain or compressed, known by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHUNK = 2**20
+
+# The first bytes of compressed files, and how pyarrow or Python unpacks them.
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+}
+_OPEN: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
+
+
+def compression(path: Path) -> str:
+    """Return how a file is compressed, or "" if it is not."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "")
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Any]:
+    """Open a file for reading its bytes, unpacked."""
+    kind = compression(path)
+    if kind == "zip":
+        with zipfile.ZipFile(path) as archive:
+            inside = [one for one in archive.namelist() if not one.endswith("/")]
+            if len(inside) != 1:
+                raise ValueError(f"expected one file in the archive; it has {len(inside)}")
+            with archive.open(inside[0]) as file:
+                yield file
+    elif kind == "zstd":
+        import pyarrow
+
+        with pyarrow.input_stream(str(path), compression="zstd") as file:
+            yield file
+    else:
+        with _OPEN.get(kind, open)(path, "rb") as file:
+            yield file
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a file, a piece at a time."""
+    with unpacked(path) as file:
+        while chunk := file.read(CHUNK):
+            yield chunk

@@ -1,0 +1,81 @@
+"""float32 rows give the predictions of the same rows in float64."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from gramian import (
+    BKA,
+    MEKA,
+    RBF,
+    Exact,
+    KernelJL,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+    RandomFourier,
+)
+
+SMOOTH = Nystroem(RBF(2.0), 100, landmarks="uniform", random_state=0)  # W of condition 1e14
+KERNELS = [
+    SMOOTH,
+    Nystroem(RBF(20.0), 100, random_state=0),
+    BKA(RBF(20.0), 60, n_blocks=3, random_state=0),
+    MEKA(RBF(20.0), 60, n_blocks=3, random_state=0),
+    RandomFourier(RBF(10.0), 200, random_state=0),
+    RandomFourier(RBF(10.0), 201, random_state=0),
+    KernelJL(RBF(20.0), 50, random_state=0),
+    Exact(RBF(20.0)),
+]
+
+
+def curved(n=900):
+    """Rows on a surface in nine columns, in [0, 1], as float32; and targets."""
+    rng = np.random.default_rng(0)
+    t = rng.random((n, 2))
+    X = np.sin(1.5 * t @ rng.standard_normal((2, 9)) + rng.random(9))
+    X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    y = np.sin(9 * t[:, 0]) * np.cos(7 * t[:, 1]) + 0.05 * rng.standard_normal(n)
+    return X.astype(np.float32), y
+
+
+def difference(model, X, y):
+    """How far predictions from float32 rows are from those in float64, relative to these."""
+    single = clone(model).fit(X[:600], y[:600]).predict(X[600:])
+    assert single.dtype == np.float32
+    double = X.astype(np.float64)
+    double = clone(model).fit(double[:600], y[:600]).predict(double[600:])
+    return np.linalg.norm(single - double) / np.linalg.norm(double)
+
+
+@pytest.mark.parametrize("alpha", [1e-7, 1e-4, "loo", "gcv"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_float32_within_one_percent(kernel, alpha):
+    assert difference(KernelRidge(alpha, kernel=kernel), *curved()) < 0.01
+
+
+def test_several_targets_and_weights():
+    X, y = curved()
+    targets = np.column_stack((y, y**2))
+    for solver in ("direct", "iterative"):
+        model = KernelRidge([1e-5, 1e-2], kernel=SMOOTH, solver=solver, tol=1e-12, max_iter=2000)
+        assert difference(model, X, targets) < 0.01
+
+
+def test_classifier():
+    X, y = curved()
+    model = KernelRidgeClassifier(1e-6, kernel=SMOOTH)
+    single = clone(model).fit(X, y > 0).decision_function(X)
+    double = clone(model).fit(X.astype(np.float64), y > 0).decision_function(X.astype(np.float64))
+    assert np.linalg.norm(single - double) < 0.01 * np.linalg.norm(double)
+
+
+def test_float32_alone_would_lose(monkeypatch):
+    monkeypatch.setattr(Nystroem, "in_double", lambda self, rows: None)
+    assert difference(KernelRidge(1e-7, kernel=SMOOTH), *curved()) > 0.02
+
+
+def test_float32_features_stay_where_rounding_does_not_show():
+    X, y = curved()
+    model = KernelRidge(1.0, kernel=Nystroem(RBF(20.0), 100, random_state=0)).fit(X, y)
+    assert model.approximation_.transform(X).dtype == np.float32

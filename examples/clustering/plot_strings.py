@@ -12,7 +12,7 @@ from math import sqrt
 
 import matplotlib.pyplot as plt
 
-from gramian import FunctionKernel, KernelKMeans, KernelPCA
+from gramian import FunctionKernel, KernelKMeans
 
 places = """Reykjavik Keflavik Dalvik Husavik Grindavik Olafsvik Sandvik Narvik Larvik
 Warszawa Czestochowa Krakow Chorzow Rzeszow Tarnow Gorzow Glogow Mielec
@@ -35,24 +35,25 @@ def similarity(a, b):
 
 
 kernel = FunctionKernel(similarity, pairwise=True)
-model = KernelKMeans(5, kernel=kernel, n_init=10, random_state=0).fit(places)
-points = KernelPCA(3, kernel=kernel).fit_transform(places)
+model = KernelKMeans(5, kernel=kernel, n_init=20, random_state=0).fit(places)
 
 # %%
-# Kernel PCA places the names on a map: names with the same ending lie together.
+# The kernel matrix, with the names sorted by cluster: names with the same ending lie together.
 
-figure, axes = plt.subplots(figsize=(9, 5.5))
+order = model.labels_.argsort(kind="stable")
+names = [places[i] for i in order]
 colours = plt.get_cmap("tab10").colors
-for name, (x, y, _), label in zip(places, points, model.labels_):
-    axes.annotate(name, (x, y), color=colours[label], fontsize=8.5, ha="center", va="center")
-axes.scatter(points[:, 0], points[:, 1], s=0)
-axes.margins(0.1)
-axes.set(xlabel="first component", ylabel="second component", xticks=[], yticks=[])
+figure, axes = plt.subplots(figsize=(7.5, 7.5))
+axes.imshow(kernel(names), cmap="magma_r", vmin=0, vmax=1)
+axes.set_yticks(range(len(names)), names, fontsize=7.5)
+axes.set_xticks([])
+for tick, i in zip(axes.get_yticklabels(), order):
+    tick.set_color(colours[model.labels_[i]])
 
 # %%
 # New strings go to the nearest cluster:
 
-for name in ("Nottingham", "Bamburgh", "Kopavik", "Gerona"):
+for name in ("Kensington", "Bamburgh", "Kopavik", "Gerona"):
     members = [p for p, label in zip(places, model.labels_) if label == model.predict([name])[0]]
     members.sort(key=lambda place: -similarity(place, name))
     print(f"{name:12} with {', '.join(members[:4])}, ...")

@@ -26,16 +26,16 @@ counts = [
     OnlineKernelKMeans(threshold=t, kernel=kernel, random_state=0).fit(X).n_clusters_
     for t in thresholds
 ]
-model = OnlineKernelKMeans(threshold=0.7, kernel=kernel, random_state=0).fit(X)
+model = OnlineKernelKMeans(threshold=0.6, kernel=kernel, random_state=0).fit(X)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8))
 left.step(thresholds, counts, where="mid")
-left.axvline(0.7, color="0.6", ls="--", lw=1)
+left.axvline(0.6, color="0.6", ls="--", lw=1)
 left.set(xlabel="threshold", ylabel="number of clusters", yscale="log")
 left.set_yticks([1, 2, 4, 7, 15, 30, 60], ["1", "2", "4", "7", "15", "30", "60"])
 left.minorticks_off()
 right.scatter(*X.T, c=model.labels_, s=7, cmap="tab10")
-right.set_title(f"threshold 0.7: {model.n_clusters_} clusters")
+right.set_title(f"threshold 0.6: {model.n_clusters_} clusters")
 right.set(xticks=[], yticks=[])
 
 # %%

@@ -27,7 +27,9 @@ for step in range(30):
 grid = np.stack(np.meshgrid(np.linspace(-4.5, 7, 150), np.linspace(-4.5, 6, 140)), axis=-1)
 labels = model.predict(grid.reshape(-1, 2)).reshape(140, 150)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.9))
-left.step(np.arange(1, 31), np.array(counts), where="mid", label=["sources", "clusters"])
+sources, clusters = np.array(counts).T
+left.step(np.arange(1, 31), sources, where="mid", label="sources", color="0.8", lw=7)
+left.step(np.arange(1, 31), clusters, where="mid", label="clusters")
 left.set(xlabel="batches seen", ylabel="number")
 left.legend()
 right.imshow(labels, extent=(-4.5, 7, -4.5, 6), origin="lower", cmap="tab10", alpha=0.35, vmax=9)

@@ -1,5 +1,6 @@
 """Settings of the documentation site: ``make docs`` builds it into out/docs."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -43,6 +44,7 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -92,6 +94,14 @@ sphinx_gallery_conf = {
 HERE = Path(__file__).parent
 # Pages of docs/ that have a place outside the guide; every other one belongs to it.
 ELSEWHERE = {"index", "performance", "design", "reproduction", "results"}
+# Files of the repository that are pages too.
+FILES = {
+    "project/contributing": "CONTRIBUTING.md",
+    "project/changelog": "CHANGELOG.md",
+    "project/security": "SECURITY.md",
+    "project/support": "SUPPORT.md",
+    "project/conduct": "CODE_OF_CONDUCT.md",
+}
 # Charts that stand below the first paragraph of a page, which is also read without this site.
 CHARTS = {
     "performance": "![How many times as fast gramian is, job by job](generated/peers.svg)",
@@ -99,9 +109,27 @@ CHARTS = {
 }
 
 
+def of_repository(name):
+    """A file of the repository, with its links to other files as links to their pages."""
+    pages = {file: f"{Path(page).name}.md" for page, file in FILES.items()}
+
+    def on_the_site(link):
+        text, target = link.groups()
+        if target.startswith("docs/"):
+            return f"[{text}](../{target.removeprefix('docs/')})"
+        if target in pages:
+            return f"[{text}]({pages[target]})"
+        return text if (HERE.parent / target).exists() else link[0]
+
+    return re.sub(r"\[([^\]]*)\]\(([^)#]*)\)", on_the_site, (HERE.parent / name).read_text())
+
+
 def complete(app, docname, source):
     """Give a page what only the site has: its links, its charts, its list of pages."""
     text = source[0].replace("](../benchmarks/RESULTS.md)", "](results.md)")
+    if docname in FILES:
+        text = of_repository(FILES[docname])
+        app.env.note_dependency(str(HERE.parent / FILES[docname]))
     if docname in CHARTS:
         heading, first, rest = text.split("\n\n", 2)
         text = "\n\n".join([heading, first, CHARTS[docname], rest])

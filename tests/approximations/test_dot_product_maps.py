@@ -410,7 +410,7 @@ class TestRows:
                 {"kernel": Polynomial(3, 1.0, -1.0)},
                 "whose coefficient of degree 0 is negative. Use an exact learner",
             ),
-            ({"kernel": ExponentialDot(1e4)}, "do not add up.*Scale the rows"),
+            ({"kernel": ExponentialDot(1e4)}, "not finite.*Scale the rows"),
             ({"n_components": 0}, "n_components of .* must be a positive integer; got 0"),
             ({"n_components": "sqrt"}, "n_components of .* must be a positive integer"),
             ({"kernel": "polynomal"}, "Did you mean 'polynomial'"),

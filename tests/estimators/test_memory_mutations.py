@@ -18,6 +18,7 @@ from gramian import (
     KernelKMeans,
     KernelPCA,
     KernelRidge,
+    Local,
     Nystroem,
     OnlineKernelKMeans,
     RandomFourier,
@@ -37,11 +38,14 @@ SAMPLERS = {cls.__name__: cls for cls in CLASSES if issubclass(cls, Sampler) and
 
 MATRIX = Exact(RBF(0.05))
 FEATURES = RandomFourier(RBF(0.05), 600, random_state=0)
+LOCAL = Local(Nystroem(RBF(0.05), 50, random_state=0), 2, random_state=0)
 BLOCKS = BKA(RBF(0.05), 2000, n_blocks=10, ranks="equal", random_state=0)
 
 # For each strategy a learner that runs it, and the number of rows. Approximations are fitted
 # before: what their own fit takes is not to hide the strategy's.
 RUNS = {
+    "LocalPath": (KernelRidge("loo", LOCAL), 1500),
+    "LocalDirect": (KernelRidge(1.0, LOCAL), 1500),
     "ExactPath": (KernelRidge("gcv", MATRIX), 800),
     "ExactDirect": (KernelRidge(1.0, MATRIX, solver="direct"), 1200),
     "ExactIterative": (KernelRidge(1.0, MATRIX, solver="iterative"), 1500),
@@ -52,6 +56,7 @@ RUNS = {
     "ExactLloyd": (KernelKMeans(8, kernel=MATRIX), 1500),
     "MiniBatches": (KernelKMeans(3, kernel=FEATURES, batch_size=500), 4000),
     "FeaturedLloyd": (KernelKMeans(3, kernel=FEATURES), 4000),
+    "ExactDPMeans": (OnlineKernelKMeans(0.9, kernel=MATRIX, max_clusters=5), 1500),
     "DPMeans": (OnlineKernelKMeans(0.9, kernel=FEATURES, max_clusters=5), 4000),
     "Decomposed": (KernelPCA(100, kernel=MATRIX, solver="direct"), 1200),
     "Krylov": (KernelPCA(5, kernel=MATRIX, solver="iterative"), 2000),

@@ -186,7 +186,7 @@ def test_experiments_are_found():
     names = [each.name for each in EXPERIMENTS]
     assert len(set(names)) == len(names)
     assert {f"000/figure-{i}" for i in range(1, 10)} <= set(names)
-    assert {name.partition("/")[0] for name in names} == {"000", "001", "002", "003", "004"}
+    assert {name.partition("/")[0] for name in names} == {f"00{i}" for i in range(6)}
     assert [each.name for each in find(["003", "003/figure-1"])] == [
         n for n in names if n[:3] == "003"
     ]
@@ -270,6 +270,18 @@ def test_broken_ridge_is_seen(tmp_path, monkeypatch):
     assert not run("001/ridge", tmp_path).reproduced
 
 
+@pytest.mark.slow
+def test_predictions_from_other_blocks_are_seen(tmp_path, monkeypatch):
+    name = "005/early-prediction"
+    assert run(name, tmp_path / "whole").reproduced
+    monkeypatch.setattr(
+        "gramian.approximations.local.nearest_in",
+        lambda centres, rows: lambda x: np.zeros(len(x), dtype=np.int32),
+    )
+    found = run(name, tmp_path / "broken")
+    assert not found.reproduced and "Differs: With the model of its own cluster" in found.verdict
+
+
 # The report and the command.
 
 
@@ -302,7 +314,7 @@ def test_the_command_lists(capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["005"], "There is no experiment '005'"),
+        (["006"], "There is no experiment '006'"),
         (["001", "--output", "x.pdf"], "must end in .html"),
         (["001", "--summary", "x.txt"], "must end in .md"),
         (["001", "--summary", "nowhere/x.md"], "There is no folder 'nowhere'"),

@@ -37,6 +37,7 @@ from gramian import (
     KernelRidge,
     KernelRidgeClassifier,
     Linear,
+    Local,
     ModelFileError,
     Nystroem,
     OnlineKernelKMeans,
@@ -125,7 +126,8 @@ def small(cls):
     """An approximation of few features, with the kernel that suits it."""
     if cls is Exact:
         return Exact(RBF(0.1))
-    approximation = cls(n_components=20, random_state=0)
+    sizes = {"n_blocks": 3} if cls is Local else {"n_components": 20}
+    approximation = cls(**sizes, random_state=0)
     return (
         approximation.set_params(n_blocks=3)
         if "n_blocks" in approximation.get_params()
@@ -152,8 +154,6 @@ WITH = [*of(Approximation), Exact, None]
 @pytest.mark.parametrize("cls", of(KernelLearner), ids=lambda c: c.__name__)
 @pytest.mark.parametrize("approximation", WITH, ids=lambda a: a.__name__ if a else "bare")
 def test_learners(cls, approximation, path):
-    if cls is OnlineKernelKMeans and approximation is Exact:
-        return  # it works on features
     learner = example(cls)
     if approximation is not None:
         learner.set_params(kernel=small(approximation))

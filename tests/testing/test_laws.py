@@ -11,11 +11,14 @@ from gramian import (
     BKA,
     MEKA,
     RBF,
+    Exact,
     ExponentialDot,
     KernelKMeans,
     KernelPCA,
     KernelRidge,
+    KernelRidgeClassifier,
     Linear,
+    Local,
     Matern,
     Nystroem,
     OnlineKernelKMeans,
@@ -42,6 +45,7 @@ KERNELS += [
     RationalQuadratic(alpha=0.3),
     0.5 * RBF(0.1) * Linear() + Matern(0.2),
 ]
+LOCAL = Local(Nystroem(RBF(0.1), 10, random_state=0), 3, random_state=0)
 LEARNERS = [example(cls) for cls in CLASSES if issubclass(cls, KernelLearner)]
 LEARNERS += [
     KernelRidge(0.1, solver="iterative"),
@@ -56,6 +60,13 @@ LEARNERS += [
     OnlineKernelKMeans(expected_clusters=3),
     OnlineKernelKMeans(0.6, kernel=MEKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
     KernelPCA(3, kernel=BKA(RBF(0.1), 30, n_blocks=3, random_state=0)),
+    KernelRidge(0.1, kernel=LOCAL),
+    KernelRidge(("loo", [0.1, 1.0]), kernel=LOCAL),
+    KernelRidgeClassifier(0.1, kernel=Local(RBF(0.1), 3)),
+    KernelKMeans(3, kernel=LOCAL),
+    KernelPCA(3, kernel=LOCAL, tol=1e-12),
+    OnlineKernelKMeans(expected_clusters=3, kernel=LOCAL),
+    OnlineKernelKMeans(0.6, kernel=Exact(RBF(0.1))),
 ]
 
 

@@ -2,13 +2,15 @@
 
 The trace error of an approximation from below is exact and costs n kernel values. The Frobenius
 error is exact up to 5,000 rows; beyond, it is estimated from pairs among 2,000 sampled rows, with a
-jackknife interval.
+jackknife interval. Rows are drawn in proportion to their own error, which is known for each row:
+a few rows may carry all of it, and a uniform sample would miss them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -28,6 +30,7 @@ __all__ = ["ErrorEstimate", "relative_error"]
 
 EXACT_ROWS = 5000  # up to this many rows all pairs are used by default
 SAMPLED_ROWS = 2000
+CHANCE = 1.96  # standard errors on either side of an estimate: 95 %
 
 
 @dataclass(frozen=True)
@@ -101,11 +104,11 @@ def relative_error(
     X : array-like
     norm : {"fro", "trace", "spectral"}, default="fro"
         "fro": the Frobenius norm, from all n² pairs if exact, else estimated from the pairs among
-        2,000 random rows, with an interval. "trace": the mean of k(x, x) - k̃(x, x) divided by that
-        of k(x, x); always exact, costs n kernel values, and only for approximations from below,
-        such as Nystroem. "spectral": the largest absolute eigenvalue of K - K̃ divided by that of
-        K, by Lanczos iteration, which costs about 2·20·n² kernel values; if not exact, for the
-        matrix of 2,000 random rows.
+        2,000 random rows each for K - K̃ and for K, with an interval. "trace": the mean of
+        k(x, x) - k̃(x, x) divided by that of k(x, x); always exact, costs n kernel values, and only
+        for approximations from below, such as Nystroem. "spectral": the largest absolute
+        eigenvalue of K - K̃ divided by that of K, by Lanczos iteration, which costs about 2·20·n²
+        kernel values; if not exact, an interval from bounds on both, which is wide.
     exact : bool, optional
         Whether to use all pairs of rows. By default, up to 5,000 rows.
     random_state : int, Generator or None, default=0
@@ -138,14 +141,13 @@ def relative_error(
     if norm == "trace":
         return _trace(approximation, gram, factors)
     n = gram.shape[0]
-    chosen = None
-    if not (n <= EXACT_ROWS if exact is None else exact) and n > SAMPLED_ROWS:
-        chosen = np.sort(generator(random_state).choice(n, size=SAMPLED_ROWS, replace=False))
+    sampled = not (n <= EXACT_ROWS if exact is None else exact) and n > SAMPLED_ROWS
+    if not sampled:
+        return _spectral(gram, factors) if norm == "spectral" else _frobenius(gram, factors)
+    sample = _Sample.draw(gram, factors, generator(random_state), approximation.below)
     if norm == "spectral":
-        return _spectral(gram, factors, chosen)
-    if chosen is None:
-        return _frobenius(gram, factors)
-    return _sampled_frobenius(gram, factors, chosen)
+        return _spectral_bounds(gram, factors, sample, approximation.below)
+    return sample.relative_error(gram)
 
 
 def _certain(value: float, norm: str, gram: Gram) -> ErrorEstimate:
@@ -201,59 +203,128 @@ def _sum_of_squares(K: Array) -> float:
     return float(xp.sum(array_ops.astype(array_ops.row_norms(K), xp.float64)))
 
 
-def _sampled_frobenius(gram: Gram, factors: Factors, chosen: np.ndarray) -> ErrorEstimate:
-    """Use all pairs among some rows, with a jackknife interval.
+class _Size(NamedTuple):
+    """The squared Frobenius norm of a matrix, estimated from the pairs among a sample of rows."""
 
-    The diagonal is known exactly. Off the diagonal, the mean over pairs of sampled rows is an
-    unbiased estimate of the mean over all pairs. Pairs share rows, so the standard error comes from
-    leaving out one row at a time.
+    squared: float
+    without: np.ndarray  # the same without each of the sampled rows, (s,)
+
+    @classmethod
+    def of(cls, pairs: np.ndarray, diagonal: float, count: float) -> _Size:
+        """Estimate it from squared entries (s, s), with weights whose mean is 1.
+
+        Entries of a row with itself are 0 there: ``diagonal`` is their known sum. The other entries
+        are ``count``.
+        """
+        s, by_row = len(pairs), pairs.sum(axis=1)
+        total = by_row.sum()
+        squared = count * total / (s * (s - 1)) + diagonal
+        without = count * (total - 2 * by_row) / ((s - 1) * (s - 2)) + diagonal
+        return cls(max(float(squared), 1e-300), np.maximum(without, 1e-300))
+
+
+def _spread(*logs: np.ndarray) -> float:
+    """Return the standard error of a sum whose terms come from separate samples, by the jackknife.
+
+    Pairs of rows share rows, so one row at a time is left out.
     """
-    n, s = gram.shape[0], len(chosen)
-    K, difference = _sampled(gram, factors, chosen)
-    whole = np.asarray(array_ops.to_numpy(gram.diag()), dtype=np.float64)
-    left = whole - array_ops.to_numpy(factors.diagonal())
-    on = np.array([(left**2).sum(), (whole**2).sum()])
-    # For each row, the sums over its pairs, of the error and of the matrix.
-    by_row = np.stack([(M**2).sum(axis=1) - M.diagonal() ** 2 for M in (difference, K)])
-    total = by_row.sum(axis=1)
-
-    def error(sums: np.ndarray, rows: int) -> np.ndarray:
-        pairs = sums * (n * (n - 1) / (rows * (rows - 1)))
-        squared = (pairs[0] + on[0]) / (pairs[1] + on[1])
-        return np.log(np.maximum(squared, 1e-300)) / 2
-
-    value = float(error(total, s))
-    without = error(total[:, None] - 2 * by_row, s - 1)
-    spread = np.sqrt((s - 1) / s * ((without - without.mean()) ** 2).sum() * (1 - s / n))
-    low, high = np.exp(value - 1.96 * spread), np.exp(value + 1.96 * spread)
-    return ErrorEstimate(float(np.exp(value)), float(low), float(high), "fro", gram.evaluations)
+    return float(np.sqrt(sum((len(x) - 1) / len(x) * ((x - x.mean()) ** 2).sum() for x in logs)))
 
 
-def _sampled(gram: Gram, factors: Factors, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return K and K - K̃ among some rows, in float64 on the host."""
-    K = np.asarray(array_ops.to_numpy(gram.block(chosen, chosen)), dtype=np.float64)
-    return K, K - array_ops.to_numpy(factors.take(chosen).dense())
+class _Sample(NamedTuple):
+    """Estimates of E = K - K̃ and of K from samples of rows."""
+
+    error: _Size
+    whole: _Size
+    apart: bool  # whether the two are from separate samples
+    own: np.ndarray  # the diagonal of E, (n,)
+    largest: tuple[float, float]  # largest absolute eigenvalues of E and K among sampled rows
+
+    @classmethod
+    def draw(cls, gram: Gram, factors: Factors, rng: np.random.Generator, below: bool) -> _Sample:
+        """Draw rows uniformly; for E of an approximation from below, by their own error.
+
+        E is then positive semi-definite, so |E_ij| ≤ sqrt(E_ii E_jj): rows with a large E_ii may
+        carry all of the error. A tenth is drawn uniformly.
+        """
+        n = gram.shape[0]
+        diagonal = array_ops.host_float64(gram.diag())
+        own = diagonal - array_ops.to_numpy(factors.diagonal())
+        chosen = np.sort(rng.choice(n, size=SAMPLED_ROWS, replace=False))
+        K = array_ops.host_float64(gram.block(chosen, chosen))
+        whole = _Size.of(_off_diagonal(K), (diagonal**2).sum(), n * (n - 1))
+        weights = np.clip(own, 0.0, None)
+        apart = below and bool(weights.sum() > 0)
+        if not apart:
+            E = K - array_ops.to_numpy(factors.take(chosen).dense())
+            error = _Size.of(_off_diagonal(E), (own**2).sum(), n * (n - 1))
+        else:
+            chances = 0.9 * weights / weights.sum() + 0.1 / n
+            drawn = rng.choice(n, size=SAMPLED_ROWS, p=chances)
+            numbers, places = np.unique(drawn, return_inverse=True)
+            block = array_ops.host_float64(gram.block(numbers, numbers))
+            E = block - array_ops.to_numpy(factors.take(numbers).dense())
+            inverse = 1.0 / chances[drawn]
+            pairs = _off_diagonal(E)[np.ix_(places, places)] * inverse[:, None] * inverse
+            error = _Size.of(pairs, (own**2).sum(), 1.0)
+        largest = tuple(float(np.abs(np.linalg.eigvalsh(M)[[0, -1]]).max()) for M in (E, K))
+        return cls(error, whole, apart, own, (largest[0], largest[1]))
+
+    def relative_error(self, gram: Gram) -> ErrorEstimate:
+        logs = [np.log(size.without) / 2 for size in (self.error, self.whole)]
+        spread = _spread(*logs) if self.apart else _spread(logs[0] - logs[1])
+        value = np.log(self.error.squared / self.whole.squared) / 2
+        low, value, high = (float(np.exp(value + z * spread)) for z in (-CHANCE, 0.0, CHANCE))
+        return ErrorEstimate(value, low, high, "fro", gram.evaluations)
 
 
-def _spectral(gram: Gram, factors: Factors, chosen: np.ndarray | None) -> ErrorEstimate:
-    if chosen is not None:
-        K, difference = _sampled(gram, factors, chosen)
-        values = [abs(np.linalg.eigvalsh(M)[[0, -1]]).max() for M in (difference, K)]
-        return _certain(values[0] / values[1], "spectral", gram)
+def _off_diagonal(M: np.ndarray) -> np.ndarray:
+    """Return the squares of the entries, and 0 on the diagonal."""
+    squares = M**2
+    np.fill_diagonal(squares, 0.0)
+    return squares
+
+
+def _spectral_bounds(gram: Gram, factors: Factors, sample: _Sample, below: bool) -> ErrorEstimate:
+    """Bound the largest eigenvalues of E = K - K̃ and of K, without a product with K.
+
+    That of E is at most ||E||_F, and at least that of any of its blocks, |E_ii| included. That of K
+    differs from that of K̃ by at most as much, and is at least that of any of its blocks.
+    """
+    spread = _spread(np.log(sample.error.without) / 2)
+    most = float(np.sqrt(sample.error.squared) * np.exp(CHANCE * spread))
+    least = min(max(float(np.abs(sample.own).max()), sample.largest[0]), most)
+    approximate = _largest(factors.persist().matmul, factors.shape[0])
+    low = least / (approximate + least)
+    smallest = approximate if below else max(approximate - most, sample.largest[1])
+    high = most / smallest
+    high = min(high, 1.0) if below else high  # then E is at most K
+    return ErrorEstimate(float(np.sqrt(low * high)), low, high, "spectral", gram.evaluations)
+
+
+def _spectral(gram: Gram, factors: Factors) -> ErrorEstimate:
     gram, evaluated = gram.persist(), gram
     factors = factors.persist()
 
-    def largest(difference: bool) -> float:
-        def product(v: np.ndarray) -> np.ndarray:
-            v = array_ops.like(v, gram.diag(), gram.rows.xp.float64)
-            image = gram.matmul(v)
-            return array_ops.to_numpy(image - factors.matmul(v) if difference else image)
+    def product(v: Array) -> Array:
+        return gram.matmul(v)
 
-        n = gram.shape[0]
-        operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-        start = np.random.default_rng(0).standard_normal(n)
-        return float(abs(eigsh(operator, k=1, which="LM", tol=1e-4, v0=start)[0][0]))
+    def difference(v: Array) -> Array:
+        return gram.matmul(v) - factors.matmul(v)
 
-    value = largest(True) / largest(False)
+    value = _largest(difference, gram.shape[0], gram) / _largest(product, gram.shape[0], gram)
     evaluated.evaluations += 0 if evaluated is gram else gram.evaluations
     return _certain(value, "spectral", evaluated)
+
+
+def _largest(matmul: Callable[[Array], Array], n: int, gram: Gram | None = None) -> float:
+    """Return the largest absolute eigenvalue of a symmetric matrix, by Lanczos iteration."""
+
+    def product(v: np.ndarray) -> np.ndarray:
+        if gram is not None:
+            v = array_ops.like(v, gram.diag(), gram.rows.xp.float64)
+        return array_ops.to_numpy(matmul(v))
+
+    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)
+    return float(abs(eigsh(operator, k=1, which="LM", tol=1e-4, v0=start)[0][0]))

@@ -6,6 +6,7 @@ from gramian.approximations.craft import CRAFT
 from gramian.approximations.exact import Exact
 from gramian.approximations.fourier import RandomFourier
 from gramian.approximations.kernel_jl import KernelJL
+from gramian.approximations.local import Local
 from gramian.approximations.maclaurin import RandomMaclaurin
 from gramian.approximations.nystroem import Nystroem
 from gramian.approximations.tensor_sketch import TensorSketch
@@ -18,6 +19,7 @@ __all__ = [
     "ApproximationWarning",
     "Exact",
     "KernelJL",
+    "Local",
     "Nystroem",
     "RandomFourier",
     "RandomMaclaurin",

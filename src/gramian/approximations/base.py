@@ -109,6 +109,7 @@ class Approximation(
     # Names under which ``compare`` tries the approximation, with the parameters of each.
     compared: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     below = False  # whether K - K̃ is positive semi-definite, so that its trace is its error
+    has_features = True  # whether features alone determine K̃
     unbiased = False  # whether the expectation of K̃ is K, so that distances need no correction
 
     @abstractmethod
@@ -168,7 +169,7 @@ class Approximation(
     def checked_plan(self, rows: Rows) -> Plan:
         """Return the plan of a fit; raises an error if it exceeds the memory budget."""
         plan = self._plan(rows)
-        self._check_memory(self._estimate(rows, plan=plan), rows, self._advice())
+        self._check_memory(self._estimate(rows, plan=plan), rows, self.advice())
         return plan
 
     def _plan(self, rows: Rows) -> Plan:
@@ -198,7 +199,7 @@ class Approximation(
             plan = self._plan(rows)
         return {"fit": plan.steps}
 
-    def _advice(self) -> str:
+    def advice(self) -> str:
         """Return what to do if a fit takes too much memory."""
         return "Use fewer n_components"
 
@@ -217,13 +218,10 @@ class Approximation(
         plan: Plan | None = None,
     ) -> Approximation:
         """Like ``fit``, for rows that are already checked, with a plan that fits the budget."""
-        kernel = clone(as_kernel(self.kernel))
-        rows = kernel.check_rows(rows)
+        rows = self._bare_kernel().check_rows(rows)
         plan = self.checked_plan(rows) if plan is None else plan
-        with one_blas_thread():  # BLAS threads would keep the cores busy for a while afterwards
-            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        self.kernel_ = kernel = self._fit_kernel(rows, rng, y, weights, plan)
         kernel.check_values(rows)
-        self.kernel_ = kernel
         self._single = array_ops.itemsize(rows.dtype) == 4
         self._device = rows.device if isinstance(rows, DeviceRows) else None
         self._on_objects = rows.are_objects
@@ -234,6 +232,20 @@ class Approximation(
         self.evaluations_ = gram.evaluations
         self.nbytes_ = self.factor_rows(rows).nbytes
         return self
+
+    def _fit_kernel(
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        y: Array | None,
+        weights: Array | None,
+        plan: Plan,
+    ) -> Kernel:
+        """Return the kernel, fitted to these rows."""
+        kernel = clone(as_kernel(self.kernel))
+        with one_blas_thread():  # BLAS threads would keep the cores busy for a while afterwards
+            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        return kernel
 
     @one_blas_thread()
     def transform(self, X: RowsLike) -> Array:
@@ -271,6 +283,19 @@ class Approximation(
                 product=self._product(rows),
             )
         )
+
+    def expressed(self, learned: Any) -> Any:
+        """Return what was learned in the form that ``values`` multiplies new rows with."""
+        return learned
+
+    def values(self, rows: Rows, learned: Any) -> tuple[Array, Factors | None, DType]:
+        """Multiply the features of rows with what was learned, of shape (features, k).
+
+        Returns values of shape (n, k) in float64, the factors of the rows if they have all of K̃,
+        and the dtype that results for the user should have.
+        """
+        factors = self.factor_rows(rows)
+        return factors.features_matmul(learned), factors, factors.dtype
 
     def _feature_dtype(self, rows: Rows) -> DType:
         """Return the dtype of the features: that of the training rows."""

@@ -26,5 +26,7 @@ class Exact(KernelParameter, BaseEstimator):
     KernelRidge(kernel=Exact(kernel=RBF(gamma=0.1)))
     """
 
+    has_features = False
+
     def __init__(self, kernel: KernelLike = "rbf") -> None:
         self.kernel = kernel

@@ -200,8 +200,8 @@ class RandomFourier(Approximation):
         factors = self._planned(rows, n, _work(d, count, item))
         return Plan(self, rows, factors, {"frequencies": d * count * (item + 8)}, [step])
 
-    def _advice(self) -> str:
-        return OTHERS if self.frequencies == "halton" else super()._advice()
+    def advice(self) -> str:
+        return OTHERS if self.frequencies == "halton" else super().advice()
 
 
 def _work(d: int, count: int, item: int) -> int:

@@ -123,7 +123,7 @@ class RandomMaclaurin(DotProductMap):
         self.keep_linear = keep_linear
         self.random_state = random_state
 
-    def _advice(self) -> str:
+    def advice(self) -> str:
         return TOO_MANY
 
     def _map_bytes(self, n: int, d: int, item: int) -> tuple[int, int]:

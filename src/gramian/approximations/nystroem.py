@@ -69,8 +69,10 @@ class Nystroem(ProjectedApproximation):
         What ``rank`` truncates: C W⁺ Cᵀ, which takes one more pass over the rows; or W only, as
         Drineas and Mahoney do.
     tol : float, optional
-        Add landmarks, starting from n_components, until the trace error is at most this fraction of
-        the trace, or the memory budget is used up.
+        Add landmarks until the trace error of the training rows is at most this fraction of the
+        trace, or the memory budget is used up; ``relative_error(approximation, X_new)`` gives the
+        error of new rows. Samplers that cannot add single landmarks, such as "kmeans", start from
+        n_components and double it; "auto" then uses "rpcholesky", which can.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -191,7 +193,10 @@ class Nystroem(ProjectedApproximation):
     def _plan(self, rows: Rows) -> NystroemPlan:
         item = array_ops.itemsize(rows.dtype)
         count = most = self._count(rows.shape[0])
-        sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows), count)
+        # With a tolerance, a sampler that can stop at any number wastes no landmarks.
+        automatic = isinstance(self.landmarks, str) and self.landmarks == "auto"
+        landmarks = "rpcholesky" if automatic and self.tol is not None else self.landmarks
+        sampler = as_sampler(landmarks, Gram(self._bare_kernel(), rows), count)
         if self.tol is not None:
             most = self._most(rows, count)
         m = sampler.most_landmarks(most)

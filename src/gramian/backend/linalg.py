@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import scipy.linalg
 
@@ -293,3 +294,51 @@ def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
         out[start : start + len(block)] = block @ M[start : start + len(block)]
         start += len(block)
     return out
+
+
+def lower_factor(A: Array) -> Array:
+    """Return the Cholesky factor L of A = L Lᵀ, which may overwrite A."""
+    if array_ops.is_foreign(A):
+        return _foreign_factor(A)
+    try:
+        # LAPACK works on columns: of a symmetric matrix the transpose is the same.
+        return scipy.linalg.cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError as error:
+        raise NotPositiveDefiniteError(str(error)) from error
+
+
+def _foreign_factor(A: Array) -> Array:
+    xp = array_ops.namespace(A)
+    try:
+        L = xp.linalg.cholesky(A)
+    except Exception as error:  # each library has its own
+        raise NotPositiveDefiniteError(str(error)) from error
+    if not array_ops.all_finite(L):
+        raise NotPositiveDefiniteError("the matrix has no Cholesky factor")
+    return L
+
+
+def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Return L⁻¹ B for a lower triangle L, or L⁻ᵀ B; B has shape (n, k)."""
+    if not array_ops.is_foreign(L):
+        return scipy.linalg.solve_triangular(
+            L, B, trans=1 if transposed else 0, lower=True, check_finite=False
+        )
+    xp = array_ops.namespace(L)
+    if array_api_compat.is_torch_array(L):
+        import torch
+
+        left = L.mT if transposed else L
+        return torch.linalg.solve_triangular(left, B, upper=transposed)
+    return xp.linalg.solve(xp.matrix_transpose(L) if transposed else L, B)
+
+
+def diagonal_of_inverse(L: Array) -> Array:
+    """Return the diagonal of (L Lᵀ)⁻¹ for a lower triangle L, which may be overwritten."""
+    xp = array_ops.namespace(L)
+    if array_ops.is_foreign(L):
+        eye = array_ops.like(np.eye(L.shape[0]), L, L.dtype)
+        return xp.sum(solve_lower(L, eye) ** 2, axis=0)
+    trtri = scipy.linalg.lapack.strtri if L.dtype == np.float32 else scipy.linalg.lapack.dtrtri
+    inverse = trtri(L, lower=1, overwrite_c=1)[0]
+    return np.einsum("ij,ij->j", inverse, inverse)

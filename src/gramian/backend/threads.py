@@ -63,7 +63,7 @@ def side_by_side(
     if serial or len(items) == 1:
         return [function(item) for item in items]
     workers = config.n_threads()
-    share = config.memory_budget() // workers
+    share = max(config.memory_budget() // workers, 1)
 
     def alone(item: Any) -> Any:
         with config.config_context(n_threads=1, memory_budget=share, progress=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gramian.experiments.base import Experiment
 from gramian.experiments.blocks import BLOCKWISE
+from gramian.experiments.dc_svm import DC_SVM
 from gramian.experiments.exact import EXACT
 from gramian.experiments.iris import IRIS
 from gramian.experiments.kernel_jl import KERNEL_JL
@@ -20,6 +21,8 @@ PAPERS = {
     "003": "Statistical and computational trade-offs in kernel k-means "
     "(Calandriello and Rosasco, 2018)",
     "004": "Gaussian sketching yields a J-L lemma in RKHS (Kpotufe and Sriperumbudur, 2020)",
+    "005": "A divide-and-conquer solver for kernel support vector machines "
+    "(Hsieh, Si and Dhillon, 2014)",
 }
 BY_PAPER = (
     (*IRIS, *PROPOSALS, *THEOREMS),
@@ -27,5 +30,6 @@ BY_PAPER = (
     (*BLOCKWISE, *MEKAS, *MEKA_THEOREMS),
     KERNEL_KMEANS,
     KERNEL_JL,
+    DC_SVM,
 )
 EXPERIMENTS: list[Experiment] = [kind() for paper in BY_PAPER for kind in paper]

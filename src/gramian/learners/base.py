@@ -73,6 +73,17 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         """Whether the learner's other parameters require the exact matrix of a plain kernel."""
         return getattr(self, "solver", "auto") != "auto"
 
+    def _has_features(self) -> bool:
+        """Whether rows have features: not with the exact matrix, or one that is exact in blocks."""
+        return getattr(self.kernel, "has_features", True)
+
+    def _check_features(self, what: str) -> None:
+        if not self._has_features():
+            raise ValueError(
+                f"{what} of {type(self).__name__} needs features: use an approximation, such as "
+                f"kernel=Nystroem(kernel, 1000), instead of {self.kernel!r}."
+            )
+
     # The problem of a fit: rows, weights, and the exact or approximate kernel matrix.
 
     def _problem(
@@ -100,7 +111,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        self._check_memory(affordable(costs), rows, "Use an approximation with fewer n_components")
+        self._check_memory(affordable(costs), rows, _advice(planned))
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -123,6 +134,11 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     def _planned(self, rows: Rows, approximate: Approximate | None) -> Gram | Plan:
         """Return the exact matrix, or the plan of the approximation, that the fit will use."""
         param = self.kernel
+        if approximate is not None and not self._has_features():
+            raise ValueError(
+                f"{type(self).__name__} needs features here, which {type(param).__name__} does not "
+                f"have: use kernel={param.kernel!r}, or an approximation of it."
+            )
         if isinstance(param, Approximation):
             if self._wants_exact() and not self.solves_factors:
                 raise ValueError(
@@ -131,11 +147,6 @@ class KernelLearner(KernelEstimator, BaseEstimator):
                 )
             return param.plan(rows)
         kernel = clone(as_kernel(param.kernel if isinstance(param, Exact) else param))
-        if approximate is not None and isinstance(param, Exact):
-            raise ValueError(
-                f"{type(self).__name__} needs features here, which an exact kernel does not have: "
-                f"use kernel={param.kernel!r}, or an approximation of it."
-            )
         if approximate is None:
             gram = Gram(kernel, rows)
             exactly = isinstance(param, Exact) or kernel.is_matrix or self._wants_exact()
@@ -218,6 +229,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         y: Array | None = None,
     ) -> Any:
         """Pose the problem of a batch of rows, with factors; the first fits the approximation."""
+        self._check_features("partial_fit")
         if first:
             assert rng is not None
             rows, factors, weights = self._first_batch_of(X, rng, sample_weight, y)
@@ -233,12 +245,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
     def _first_batch_of(
         self, X: RowsLike, rng: np.random.Generator, sample_weight: Array | None, y: Array | None
     ) -> tuple[Rows, Factors, Array | None]:
-        name, param = type(self).__name__, self.kernel
-        if isinstance(param, Exact):
-            raise ValueError(
-                f"partial_fit of {name} needs features: use an approximation, such as "
-                f"kernel=Nystroem(kernel, 1000), instead of {param!r}."
-            )
+        param = self.kernel
         fitted = hasattr(param, "n_components_")
         rows = self._read(X, reset=True, min_rows=1 if fitted else 2)
         if not isinstance(param, Approximation):
@@ -247,7 +254,14 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         plan = param.plan(rows) if fitted else param.checked_plan(rows)
         return rows, self._factors(plan, rng, weights, y), weights
 
-    def _new_rows(self, X: RowsLike, learned: Array) -> NewRows:
+    def _function(self, learned: Any) -> Any:
+        """Return what was learned in the form that new rows are multiplied with.
+
+        It is another form only for coefficients of training rows in blocks.
+        """
+        return learned if self.approximation_ is None else self.approximation_.expressed(learned)
+
+    def _new_rows(self, X: RowsLike, learned: Any) -> NewRows:
         """Check new rows, and multiply their kernel values or features with what was learned.
 
         ``learned`` has shape (points, columns) or (features, columns).
@@ -255,13 +269,19 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         check_is_fitted(self, "kernel_")
         rows = self._read(X, reset=False)
         if self.approximation_ is not None:
-            factors = self.approximation_.factor_rows(rows)
-            product = self._finite(factors.features_matmul(learned))
-            return NewRows(rows, product, factors, rows.dtype)
+            product, factors, _ = self.approximation_.values(rows, learned)
+            return NewRows(rows, self._finite(product), factors, rows.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
         product = gram.matmul(learned)
         product = self._finite(array_ops.astype(product, array_ops.namespace(product).float64))
         return NewRows(rows, product, None, rows.dtype)
+
+
+def _advice(planned: Gram | Plan) -> str:
+    """Return what to do if a fit takes too much memory."""
+    if isinstance(planned, Plan):
+        return planned.approximation.advice()
+    return "Use an approximation with fewer n_components"
 
 
 def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from gramian.backend import config
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
+from gramian.matrices.block_gram import BlockGram
 from gramian.matrices.factors import Factors, keepable
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -38,13 +40,20 @@ class Problem:
     too_large: frozenset[Strategy[Any]] = frozenset()  # strategies that exceed the memory budget
 
     @property
-    def is_exact(self) -> bool:
-        return isinstance(self.matrix, Gram)
+    def is_local(self) -> bool:
+        """Whether the matrix is exact inside blocks, and has features between them at most."""
+        return isinstance(self.matrix, Factors) and self.matrix.local is not None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the matrix is used by products with it, not by features of the rows."""
+        return isinstance(self.matrix, Gram) or self.is_local
+
+    @cached_property
     def gram(self) -> Gram:
-        assert isinstance(self.matrix, Gram)
-        return self.matrix
+        if isinstance(self.matrix, Gram):
+            return self.matrix
+        return BlockGram(self.matrix, self.rows.place.here(self.rows))
 
     @property
     def factors(self) -> Factors:

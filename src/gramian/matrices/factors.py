@@ -1,4 +1,4 @@
-"""Factors: an approximation K̃ = Z S Zᵀ of the kernel matrix, which is never formed."""
+"""Factors: an approximation K̃ = Z S Zᵀ + D of the kernel matrix, which is never formed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from gramian.backend.linalg import psd_root
 from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
-from gramian.rows import Map, Parts, Rows, Walk
+from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.rows import ArrayRows, Map, Parts, Rows, Walk
 from gramian.rows.parts import slices
 
 __all__ = ["Factors"]
 
 
 class Factors:
-    """K̃ = Z S Zᵀ with the features Z of n rows and a small symmetric core S.
+    """K̃ = Z S Zᵀ + D with the features Z of n rows, a small symmetric core S and blocks D.
 
     The rows may be in parts. A row then has features only in the columns of its part, and only
     these are stored: Z is never expanded to all columns, and ZᵀZ is block-diagonal.
@@ -35,6 +36,9 @@ class Factors:
         S. By default, the identity.
     order : array of int of shape (n,), optional
         The row numbers in the data of the rows of the parts. By default, they are in order.
+    local : BlockDiagonal, optional
+        D, the difference between K and Z S Zᵀ inside blocks of rows. By default, 0. ``rmatmul``,
+        ``features_matmul``, ``coordinates``, ``map`` and ``sum`` are about Z only.
 
     Attributes
     ----------
@@ -70,16 +74,20 @@ class Factors:
         Z: Rows | Sequence[Rows] | Parts,
         core: BlockCore | None = None,
         order: Indices | None = None,
+        local: BlockDiagonal | None = None,
     ) -> None:
         if not isinstance(Z, Parts):
             order = None if order is None else np.asarray(order)
             Z = Parts([Z] if isinstance(Z, Rows) else list(Z), order)
         self.parts = Z
         self.core = core
+        self.local = local
 
     def __repr__(self) -> str:
         count = len(self.parts.columns)
         parts = f"{count} parts, " if count > 1 else ""
+        if self.local is not None:
+            parts += f"{counted(len(self.local), 'exact block')}, "
         return f"Factors(n={self.shape[0]}, rank={self.rank}, {parts}{self.nbytes / 1e6:.3g} MB)"
 
     @property
@@ -100,31 +108,40 @@ class Factors:
 
     @property
     def rank(self) -> int:
-        """The number of columns of Z, an upper bound on the rank of K̃."""
+        """The number of columns of Z, an upper bound on the rank of Z S Zᵀ."""
         return self.parts.shape[1]
 
     @property
     def nbytes(self) -> int:
-        """The memory that Z, S and the order of the rows take if they are stored."""
+        """The memory that Z, S, D and the order of the rows take if they are stored."""
         core = 0 if self.core is None else self.core.nbytes
-        return self.parts.nbytes() + self.parts.order_nbytes() + core
+        local = 0 if self.local is None else self.local.nbytes
+        return self.parts.nbytes() + self.parts.order_nbytes() + core + local
 
     def persist(
         self, room: int | None = None, *, partly: bool = False, half: bool = False
     ) -> Factors:
         """Return these factors with Z stored in memory, if it fits.
 
-        ``room`` is the memory available for Z, by default half of the budget. With ``partly``, the
+        ``room`` is the memory available, by default half of the budget. With ``partly``, the
         features of as many rows as fit are stored, and the others are recomputed in every pass.
         With ``half``, they are stored in half precision. On a cluster, the workers' memory counts,
-        and features are stored for all rows or none.
+        and features are stored for all rows or none. D is stored if there is room left for it.
         """
         count = keepable(self, room, partly=partly, half=half)
-        return self if count == 0 else Factors(self.parts.persist(count, half=half), self.core)
+        parts = self.parts if count == 0 else self.parts.persist(count, half=half)
+        local = self.local
+        if local is not None:
+            room = config.memory_budget() // 2 if room is None else room
+            local = local.persist(room - self.parts.kept_bytes(count, half=half))
+        if parts is self.parts and local is self.local:
+            return self
+        return Factors(parts, self.core, local=local)
 
     def take(self, numbers: np.ndarray) -> Factors:
         """Return the factors of the rows with these numbers, stored in memory."""
-        return Factors(self.parts.take(numbers), self.core)
+        local = None if self.local is None else self.local.take(numbers)
+        return Factors(self.parts.take(numbers), self.core, local=local)
 
     def coordinates(self, numbers: np.ndarray) -> Array:
         """Return a few rows of Z with all columns, shape (k, rank), in float64; most are 0."""
@@ -212,18 +229,25 @@ class Factors:
 
     def matmul(self, V: Array) -> Array:
         """Return K̃ @ V in float64, for V of shape (n,) or (n, k)."""
-        return self.features_matmul(self.core_matmul(self.rmatmul(V)))
+        product = self.features_matmul(self.core_matmul(self.rmatmul(V)))
+        return product if self.local is None else product + self.local.matmul(V)
 
     def columns(self, numbers: Indices) -> Array:
         """Return the columns of K̃ with these numbers, shape (n, len(numbers)), in float64."""
-        return self._columns_with(self.coordinates(np.asarray(numbers)))
+        numbers = np.asarray(numbers)
+        columns = self._columns_with(self.coordinates(numbers))
+        return columns if self.local is None else columns + self.local.columns(numbers)
 
     def _columns_with(self, coordinates: Array) -> Array:
-        """Return K̃ with k other rows, whose features in all columns have shape (k, rank)."""
+        """Return Z S Zᵀ with k other rows, whose features in all columns have shape (k, rank)."""
         return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(coordinates)))
 
     def diagonal(self) -> Array:
         """Return the diagonal of K̃, in float64."""
+        if self.local is not None:  # exact
+            rows = ArrayRows(self.local.groups.points)
+            diagonal = self.local.groups.restore(self.local.kernel.diagonal(rows))
+            return array_ops.astype(diagonal, self.xp.float64)
 
         def prepare(columns: slice) -> Callable[..., Array]:
             norms = norms_in(self, columns)
@@ -236,6 +260,13 @@ class Factors:
     def dense(self, other: Factors | None = None) -> Array:
         """Return K̃, or K̃ with ``other`` rows of the same approximation; for few rows."""
         other = self if other is None else other
+        if self.local is None or other.local is None:
+            return self._features_dense(other)
+        own = None if other is self else other.local
+        return self._features_dense(other) + self.local.dense(own)
+
+    def _features_dense(self, other: Factors) -> Array:
+        """Z S Zᵀ of these rows with other ones."""
         right = other.parts.arrays()
         left = None if right is None else self.parts.arrays()
         if left is None or right is None:

@@ -175,6 +175,16 @@ class Gram:
         size = 8 * self.shape[0] * self.shape[1]
         return size <= min(KEPT_BYTES, config.memory_budget() // 4)
 
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that ``persist`` takes."""
+        return self.nbytes if self.fits() else 0
+
+    @property
+    def product_bytes(self) -> int:
+        """The memory that ``matmul`` takes, besides blocks of rows and of kernel values."""
+        return 0
+
     def persist(self) -> Gram:
         """Return this matrix, stored if it is small enough, which makes products cheap."""
         if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):

@@ -106,8 +106,8 @@ class BlockRows(Rows):
         # is for the results.
         target = min(target, config.memory_budget() // 32)
         budget = config.memory_budget() // 2 // self._workers()
-        fitting = max(target // (row_bytes + self.row_bytes), walks.LEAST_ROWS)
-        return min(fitting, max(budget // self._needed(row_bytes), 1))
+        fitting = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
+        return min(fitting, max(budget // max(self._needed(row_bytes), 1), 1))
 
     def _reading_bytes(self) -> int:
         """Return the memory that reading needs in addition to the blocks."""

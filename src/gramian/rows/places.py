@@ -165,6 +165,11 @@ class Place:
 
     # Groups of rows.
 
+    @property
+    def workers(self) -> int:
+        """The number of processes that ``call`` uses; 0 if one process has all rows."""
+        return 0
+
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
         """Return the rows of each of ``count`` labels, in their order; labels: (n,)."""
         order = np.argsort(labels, kind="stable")
@@ -177,6 +182,13 @@ class Place:
         """Return the results of an operation on each chunk of rows; None if one process has all.
 
         ``prepare()`` returns the operation, which gets a chunk and the number of its first row.
+        """
+        return None
+
+    def call(self, functions: Sequence[Callable[[], T]]) -> list[T] | None:
+        """Return the results of functions that workers call; None if one process has all rows.
+
+        What a function refers to is sent to one worker, once for all calls.
         """
         return None
 

@@ -69,13 +69,14 @@ def check_approximation(approximation: Approximation, *, library: str | None = N
 def _check_factors(
     fitted: Approximation, X: np.ndarray, approximate: np.ndarray, tolerance: float
 ) -> None:
-    """Check that all operations of the factors Z and S are those of K̃ = Z S Zᵀ."""
+    """Check that all operations of the factors Z and S are those of K̃ = Z S Zᵀ + D."""
     factors = fitted.factor(X)
     V = np.random.default_rng(0).standard_normal((len(X), 3))
     close("Factors.matmul", factors.matmul(V), approximate @ V, 10 * tolerance)
     Z = factors.coordinates(np.arange(len(X)))  # shape: (n, rank)
     S = np.eye(factors.rank) if factors.core is None else factors.core.dense()
-    close("K̃ = Z S Zᵀ", Z @ S @ Z.T, approximate, tolerance)
+    D = 0.0 if factors.local is None else factors.local.dense()
+    close("K̃ = Z S Zᵀ + D", Z @ S @ Z.T + D, approximate, tolerance)
     close("inner", inner(factors), Z.T @ Z, 10 * tolerance)
     close("Factors.rmatmul", factors.rmatmul(V), Z.T @ V, 10 * tolerance)
     close("Factors.dense", factors.dense(), approximate, tolerance)
@@ -84,5 +85,7 @@ def _check_factors(
     close("Factors.take", factors.take(some).dense(), approximate[np.ix_(some, some)], tolerance)
     close("kept factors", factors.persist().matmul(V), approximate @ V, 10 * tolerance)
     parts = sum(part.collect().nbytes for part in factors.parts)
-    small = factors.parts.order_nbytes() + (0 if factors.core is None else factors.core.nbytes)
+    small = factors.parts.order_nbytes() + sum(
+        0 if part is None else part.nbytes for part in (factors.core, factors.local)
+    )
     assert fitted.nbytes_ == factors.nbytes == parts + small, "nbytes is what the factors take"

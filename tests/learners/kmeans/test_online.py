@@ -16,9 +16,12 @@ from gramian import (
     FunctionKernel,
     Gram,
     Linear,
+    Local,
+    MemoryBudgetError,
     Nystroem,
     OnlineKernelKMeans,
     RandomFourier,
+    config_context,
 )
 from gramian.backend import array_ops
 from gramian.testing.comparing import LIBRARIES
@@ -80,6 +83,59 @@ class TestFit:
         assert_allclose(model.counts_, np.bincount(labels, weights=weights))
         assert (model.predict(X) == model.labels_).all()
         assert_allclose(-model.score(X, sample_weight=weights), model.inertia_, rtol=1e-8)
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [Exact(RBF(0.05)), Local(Nystroem(RBF(0.05), 40, random_state=0), 5, random_state=0)],
+        ids=["Exact", "Local"],
+    )
+    @pytest.mark.parametrize("most", [None, 4])
+    @pytest.mark.parametrize("chunk", [7, 1024])
+    def test_row_by_row_without_features(self, X, kernel, most, chunk, monkeypatch):
+        monkeypatch.setattr("gramian.learners.kmeans.dp_means.CHUNK", chunk)
+        weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+        model = OnlineKernelKMeans(0.6, kernel=kernel, max_clusters=most, random_state=0)
+        model.fit(X, sample_weight=weights)
+        K = RBF(0.05)(X) if model.approximation_ is None else model.approximation_(X)
+        labels, history = dp_means(K, 0.6, weights, most or len(X))
+        counted = weights > 0
+        assert model.n_clusters_ == labels[counted].max() + 1
+        assert (model.labels_[counted] == labels[counted]).all()
+        assert_allclose(model.objective_history_, history, rtol=1e-8)
+        assert_allclose(model.counts_, np.bincount(labels, weights=weights))
+        assert (model.predict(X) == model.labels_).all()
+        assert_allclose(-model.score(X, sample_weight=weights), model.inertia_, rtol=1e-8)
+
+    @pytest.mark.parametrize("expected", [3, 8])
+    def test_features_of_all_rows_give_what_the_matrix_gives(self, X, expected):
+        """Also the threshold; Nyström with all rows as landmarks is exact."""
+        kernels = Exact(RBF(0.05)), Nystroem(RBF(0.05), 600, landmarks=np.arange(600))
+        exact, featured = (
+            OnlineKernelKMeans(kernel=kernel, expected_clusters=expected, random_state=0).fit(X)
+            for kernel in kernels
+        )
+        assert_allclose(exact.threshold_, featured.threshold_, rtol=1e-6)
+        assert (exact.labels_ == featured.labels_).all()
+        assert_allclose(exact.transform(X), featured.transform(X), atol=1e-4)
+        assert exact.centre_coefficients_.shape == (600, exact.n_clusters_)
+        assert not hasattr(exact, "centres_")
+
+    def test_many_clusters_without_features_are_refused(self):
+        X = np.random.default_rng(0).standard_normal((3000, 3))
+        model = OnlineKernelKMeans(1e-6, kernel=Exact(RBF(1.0)))
+        with (
+            config_context(memory_budget="100MB"),
+            pytest.raises(MemoryBudgetError, match="larger threshold"),
+        ):
+            model.fit(X)
+
+    @pytest.mark.parametrize("kernel", [Exact("rbf"), Local("rbf", 2)])
+    def test_streams_need_features(self, X, kernel):
+        with pytest.raises(ValueError, match="partial_fit of OnlineKernelKMeans needs features"):
+            OnlineKernelKMeans(0.6, kernel=kernel).partial_fit(X)
+        fitted = OnlineKernelKMeans(0.6, kernel=kernel, random_state=0).fit(X[:50])
+        with pytest.raises(ValueError, match="needs features"):
+            fitted.partial_fit(X)
 
     def test_the_objective_never_rises(self, X):
         for threshold in (0.4, 0.5, 0.6):
@@ -206,7 +262,6 @@ class TestStream:
             ({"threshold": 0.0}, "threshold of OnlineKernelKMeans must be a positive number"),
             ({"expected_clusters": 0}, "expected_clusters of"),
             ({"max_clusters": 1.5}, "max_clusters of"),
-            ({"kernel": Exact("rbf")}, "needs features here"),
         ):
             with pytest.raises(ValueError, match=error):
                 OnlineKernelKMeans(**parameters).fit(X)

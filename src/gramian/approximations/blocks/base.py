@@ -20,7 +20,7 @@ from gramian.approximations.blocks.basis import (
     find_basis,
     points_of,
 )
-from gramian.approximations.blocks.partition import nearest, split, split_bytes
+from gramian.approximations.blocks.partition import PARTITIONS, nearest, split, split_bytes
 from gramian.approximations.blocks.ranks import choose_ranks, each_block, sampled_rows
 from gramian.approximations.projected import projected_bytes
 from gramian.backend import array_ops, config, linalg
@@ -64,7 +64,7 @@ class BlockApproximation(Approximation):
         total = positive_integer(self, "n_components", self.n_components)
         count = positive_integer(self, "n_blocks", self.n_blocks)
         if isinstance(self.partition, str):
-            choice(self, "partition", self.partition, ("kmeans", "spectral", "random"))
+            choice(self, "partition", self.partition, PARTITIONS)
             self._check_count(count, total, n)
         sampler = plan.sampler
         if sampler.fixed:
@@ -191,7 +191,7 @@ class BlockApproximation(Approximation):
     def _remember(self, rows: Rows, rng: np.random.Generator) -> None:
         self._trained_on: Callable[[], Rows | None] | None = weakref.ref(rows)
         self._checksum: float | None = None
-        by_distance = isinstance(self.partition, str) and self.partition == "kmeans"
+        by_distance = isinstance(self.partition, str) and self.partition in ("kmeans", "balanced")
         if not by_distance:  # the centres do not determine the labels
             self._checksum_seed = int(rng.integers(2**31))
             self._checksum = self._sum_of(rows)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from gramian.approximations.base import ApproximationWarning
+from gramian.approximations.blocks.balanced import SPLIT_ROWS, balanced_centres, halved
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
@@ -19,6 +22,7 @@ from gramian.samplers.kmeans import centred, lloyd
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
+PARTITIONS = ("kmeans", "balanced", "spectral", "random")
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
 
 
@@ -30,7 +34,7 @@ class Partition(NamedTuple):
 
 
 def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) -> Partition:
-    """Assign rows to blocks by "kmeans", "spectral", "random", or by the label of each row."""
+    """Assign rows to blocks by one of ``PARTITIONS``, or by the label of each row."""
     rows = gram.rows
     if gram.kernel.is_matrix or rows.are_objects:
         got = "objects" if rows.are_objects else "a precomputed matrix"
@@ -42,6 +46,8 @@ def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) ->
     if isinstance(how, str) and how == "kmeans":
         centres = _kmeans_centres(rows, count, rng)
         labels = nearest(rows, centres)
+    elif isinstance(how, str) and how == "balanced":
+        labels, centres = _balanced(rows, count, rng)
     elif isinstance(how, str) and how == "spectral":
         numbers = np.sort(rng.choice(n, size=min(n, SPECTRAL_ROWS), replace=False))
         sampled = _spectral_labels(gram, numbers, count, rng)
@@ -54,7 +60,9 @@ def split(gram: Gram, how: str | Array, count: int, rng: np.random.Generator) ->
         host_labels = _checked_labels(how, n)
         labels = rows.place.column(host_labels)
         centres = _means(rows, labels, int(host_labels.max()) + 1)
-    return _merged(rows, array_ops.settled(labels), centres)
+    # The number of balanced blocks varies with the data in any case.
+    told = not (isinstance(how, str) and how == "balanced")
+    return _merged(rows, array_ops.settled(labels), centres, told)
 
 
 def nearest(rows: Rows, centres: Array) -> Array:
@@ -62,6 +70,18 @@ def nearest(rows: Rows, centres: Array) -> Array:
 
     ``centres`` has shape (blocks, d).
     """
+    closest, xp = nearest_in(centres, rows), rows.xp
+    labels = rows.map(
+        lambda x, out: closest(x),
+        dtype=xp.int32,
+        row_bytes=_row_bytes(rows, centres),
+        label="blocks",
+    )
+    return rows.place.column(labels)
+
+
+def nearest_in(centres: Array, rows: Rows) -> Callable[[Array], Array]:
+    """Return a function that gives the nearest centre of each row of a block, as int32."""
     xp, dtype = rows.xp, rows.dtype
     # Rows and centres are shifted to reduce cancellation. Sparse rows would become dense, so for
     # them the products are corrected instead.
@@ -73,7 +93,7 @@ def nearest(rows: Rows, centres: Array) -> Array:
     sparse_halves = array_ops.astype(halves + moved @ middle, dtype)
     shift = array_ops.astype(middle, dtype)
 
-    def closest(x: Array, out: Array) -> Array:
+    def closest(x: Array) -> Array:
         if array_ops.issparse(x):
             products = array_ops.matmul(x, right) - sparse_halves
         else:
@@ -81,8 +101,7 @@ def nearest(rows: Rows, centres: Array) -> Array:
             products -= dense_halves
         return array_ops.astype(xp.argmax(products, axis=1), xp.int32)
 
-    labels = rows.map(closest, dtype=xp.int32, row_bytes=_row_bytes(rows, centres), label="blocks")
-    return rows.place.column(labels)
+    return closest
 
 
 def _row_bytes(rows: Rows, centres: Array) -> int:
@@ -103,6 +122,40 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     return array_ops.like(centres + middle, rows.example(), rows.xp.float64)
 
 
+def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return labels and centres of blocks none of which is much larger than the mean."""
+    centres = balanced_centres(_sample(rows, count, rng), count, rng)
+    while True:
+        labels = nearest(rows, array_ops.like(centres, rows.example(), rows.xp.float64))
+        sizes = array_ops.counts(array_ops.settled(labels), len(centres))
+        large = np.flatnonzero(sizes > largest_size(rows.shape[0], count))
+        if not len(large) or len(centres) > 2 * count:
+            break
+        host = array_ops.to_numpy(labels)
+        for block in large:
+            members = np.flatnonzero(host == block)
+            some = np.sort(rng.choice(members, min(len(members), SPLIT_ROWS), replace=False))
+            halves = halved(_host(rows.take(some)), rng)
+            centres[block] = halves[0]
+            centres = np.concatenate((centres, halves[1:]))
+    return labels, array_ops.like(centres, rows.example(), rows.xp.float64)
+
+
+def largest_size(n: int, count: int) -> int:
+    """Return how many rows a balanced block may have: twice the mean, or less if blocks are few."""
+    return ceil(2 * n / (count + 1))
+
+
+def _sample(rows: Rows, count: int, rng: np.random.Generator) -> np.ndarray:
+    n, size = rows.shape[0], _clustered_rows(rows, count)
+    return _host(rows.take(np.sort(rng.choice(n, size=size, replace=False))))
+
+
+def _host(x: Array) -> np.ndarray:
+    """Rows as a dense array on the host, in float64: blocks should not depend on the dtype."""
+    return array_ops.host_float64(array_ops.dense(x))
+
+
 def _clustered_rows(rows: Rows, count: int) -> int:
     """Return how many rows k-means uses: at most a quarter of the memory budget."""
     room = config.memory_budget() // 4 // rows.row_bytes
@@ -115,6 +168,8 @@ def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
     result = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
     if isinstance(how, str) and how == "kmeans":
         return result + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+    if isinstance(how, str) and how == "balanced":
+        return result + _clustered_rows(rows, count) * (rows.row_bytes + 2 * 8 * d + 24)
     if isinstance(how, str) and how == "spectral":
         return result + 6 * 8 * min(n, SPECTRAL_ROWS) ** 2
     return result
@@ -146,8 +201,8 @@ def _checked_labels(partition: Array, n: int) -> np.ndarray:
     labels = np.asarray(array_ops.to_numpy(partition))
     if labels.ndim == 0:
         raise ValueError(
-            "partition must be 'kmeans', 'spectral', 'random', or the block of each row; got "
-            f"{partition!r}."
+            f"partition must be one of {', '.join(map(repr, PARTITIONS))}, or the block of each "
+            f"row; got {partition!r}."
         )
     if labels.shape != (n,):
         raise ValueError(
@@ -173,21 +228,25 @@ def _means(rows: Rows, labels: Array, count: int) -> Array:
     return xp.matrix_transpose(totals / xp.where(sizes > 0, sizes, xp.ones_like(sizes)))
 
 
-def _merged(rows: Rows, labels: Array, centres: Array) -> Partition:
-    """Merge empty and tiny blocks: their rows go to the nearest other block. Warns of it."""
+def _merged(rows: Rows, labels: Array, centres: Array, told: bool) -> Partition:
+    """Merge empty and tiny blocks: their rows go to the nearest other block.
+
+    Warns of it if it is to be ``told``.
+    """
     count = int(centres.shape[0])
     sizes = array_ops.counts(labels, count)
     least = LEAST_ROWS if rows.shape[0] >= 4 * LEAST_ROWS * count else 1
     large = np.flatnonzero(sizes >= least)
     if len(large) == count:
         return Partition(labels, centres)
-    few = "no rows" if least == 1 else f"fewer than {least} rows"
-    warnings.warn(
-        f"Blocks with {few} were merged with the nearest others ({count - len(large)} of {count}). "
-        f"This leaves {counted(len(large), 'block')}.",
-        ApproximationWarning,
-        stacklevel=7,
-    )
+    if told:
+        few = "no rows" if least == 1 else f"fewer than {least} rows"
+        warnings.warn(
+            f"Blocks with {few} were merged with the nearest others ({count - len(large)} of "
+            f"{count}). This leaves {counted(len(large), 'block')}.",
+            ApproximationWarning,
+            stacklevel=7,
+        )
     centres = array_ops.take_rows(centres, large)
     renumbered = np.full(count, -1, dtype=np.int32)
     renumbered[large] = np.arange(len(large), dtype=np.int32)

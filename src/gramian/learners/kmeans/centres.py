@@ -30,7 +30,7 @@ class KernelCentres(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _place(self, dual: Array, norms: Array, centres: Array | None) -> None:
         """Store the centres: their features (k, r), and coefficients of kernel values."""
-        self._learned, self._norms = self._finite(dual), norms
+        self._learned, self._norms = self._function(self._finite(dual)), norms
         self._n_features_out = int(norms.shape[0])
         for name in ("centres_", "centre_coefficients_"):  # of an earlier fit
             self.__dict__.pop(name, None)

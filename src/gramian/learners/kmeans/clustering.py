@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gramian.approximations import Approximation
-from gramian.backend.array_ops import Array
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array, DType
 from gramian.learners.strategy import Problem
 
 
@@ -56,7 +57,11 @@ class Run:
 R = TypeVar("R", bound=Run)
 
 
-def best_of(runs: Sequence[R]) -> R:
-    """Return the run with the smallest objective; the first if they differ only by rounding."""
+def best_of(runs: Sequence[R], dtype: DType) -> R:
+    """Return the run with the smallest objective; the first if they differ only by rounding.
+
+    ``dtype`` is that of the kernel values or features.
+    """
+    rounding = max(1e-10, 10 * array_ops.eps(dtype))
     least = min(run.inertia for run in runs)
-    return next(run for run in runs if run.inertia <= least + 1e-10 * run.trace)
+    return next(run for run in runs if run.inertia <= least + rounding * run.trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -39,14 +39,16 @@ class OpenClustering(Problem):
 
 
 class Clusters(NamedTuple):
-    """The result of DP-means."""
+    """The result of DP-means; the rows are in the order of the data."""
 
-    run: FeaturedRun  # its labels are in the order of the factors' parts
+    labels: Array  # (n,)
     squared: Array  # squared distances of the rows to their centres, (n,)
-    centres: Array  # (k, r)
+    history: list[float]
     counts: Array  # the total weight of the rows averaged in each centre, (k,)
     threshold: float
-    factors: Factors
+    dual: Array  # kernel values or features times this are products with centres: (n, k) or (r, k)
+    norms: Array  # squared norms of the centres, (k,)
+    centres: Array | None  # their features, (k, r), if there are any
 
 
 class DPMeans(Strategy[OpenClustering]):
@@ -80,9 +82,19 @@ class DPMeans(Strategy[OpenClustering]):
                 step()
                 if not changed and not opened and not dropped:
                     break
-        return Clusters(
-            run, squared, run.next_centres, run.masses, problem.threshold, problem.factors
-        )
+        return _clusters(problem, run, squared, run.next_centres, run.masses)
+
+
+def _clusters(
+    problem: OpenClustering, run: FeaturedRun, squared: Array, centres: Array, counts: Array
+) -> Clusters:
+    factors, xp = problem.factors, array_ops.namespace(centres)
+    assert problem.threshold is not None
+    turned = xp.matrix_transpose(centres)
+    dual = factors.core_matmul(turned)
+    labels, squared = factors.restore(run.labels), factors.restore(squared)
+    norms = xp.sum(turned * dual, axis=0)
+    return Clusters(labels, squared, run.history, counts, problem.threshold, dual, norms, centres)
 
 
 def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Clusters:
@@ -100,7 +112,7 @@ def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Cluster
     before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
     counts = xp.concat((counts, xp.zeros_like(run.masses[:opened])), axis=0) + run.masses
     moved = centre_of(before + run.sums, counts)
-    return Clusters(run, squared, moved, counts, problem.threshold, problem.factors)
+    return _clusters(problem, run, squared, moved, counts)
 
 
 def with_features(problem: OpenClustering) -> OpenClustering:
@@ -116,7 +128,7 @@ def other_memory(problem: OpenClustering) -> Amounts:
     # The largest number of clusters if it is set, else the expected number.
     k = expected if problem.max_clusters is None else problem.max_clusters
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
-    sample = min(n, _sample_size(expected))
+    sample = min(n, sample_size(expected))
     return {
         "labels, weights and distances": 88 * n,
         "sampled and far rows": factors.parts.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
@@ -142,14 +154,17 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     if room <= 0:
         return 0, squared
     labels = np.array(array_ops.to_numpy(factors.restore(run.labels)))
-    opened = Opened(factors.core, problem.threshold**2, room)
+    opened = Opened(problem.threshold**2, room)
+    centres: list[np.ndarray] = []
     gains = np.zeros((k, factors.rank))
     for start in range(0, len(far), CHUNK):
         rows = far[start : start + CHUNK]
         z = np.asarray(array_ops.to_numpy(factors.coordinates(rows)))
-        new, host[rows] = opened.take(z, host[rows])
+        chunk = _chunk_of(z, factors.core, centres)
+        new, host[rows], first = opened.take(chunk, host[rows])
+        centres += list(z[first])
         new = np.where(new < 0, labels[rows], k + new)
-        total, w = k + len(opened.centres), counted[rows]
+        total, w = k + len(centres), counted[rows]
         config.check_fits(
             8 * 8 * total * factors.rank,
             f"the {total} or more clusters that threshold={problem.threshold:.3g} opens",
@@ -158,7 +173,7 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
         gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
         gains += array_ops.sum_by_label(z, new, w, total, labels[rows])
         labels[rows] = new
-    xp, count = factors.xp, len(opened.centres)
+    xp, count = factors.xp, len(centres)
     added = array_ops.like(gains, run.sums)
     run.sums = xp.concat((run.sums + added[:k, :], added[k:, :]), axis=0)
     masses = array_ops.mass_by_label(labels, counted, k + count)
@@ -167,46 +182,56 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     return count, factors.arrange(factors.parts.place.align(host))
 
 
+class Chunk(NamedTuple):
+    """Some far rows, by their inner products."""
+
+    norms: np.ndarray  # squared norms, (n,)
+    opened: np.ndarray  # products with the rows that opened clusters before, (n, clusters)
+    column: Callable[[int], np.ndarray]  # products with one row of the chunk, (n,)
+
+
+def _chunk_of(z: np.ndarray, core: BlockCore | None, centres: list[np.ndarray]) -> Chunk:
+    """Return a chunk of rows with the features z (n, r), in the metric ``core``."""
+    in_metric = z if core is None else core.matmul(z.T).T
+    opened = in_metric @ np.transpose(centres) if centres else np.empty((len(z), 0))
+    return Chunk(np.einsum("ij,ij->i", z, in_metric), opened, lambda at: in_metric @ z[at])
+
+
 class Opened:
     """The clusters that far rows open, one after the other."""
 
-    def __init__(self, core: BlockCore | None, limit: float, room: int) -> None:
-        self.core = core  # the metric
+    def __init__(self, limit: float, room: int) -> None:
         self.limit = limit  # the squared threshold
         self.room = room  # the largest number of new clusters
-        self.centres: list[np.ndarray] = []
-        self.norms: list[float] = []
+        self.norms: list[float] = []  # of the rows that opened them
 
-    def take(self, z: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def take(self, rows: Chunk, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Return the new cluster that each row joins, or -1, and its squared distance; both (n,).
 
-        ``z`` (n, r) are the rows' features, ``squared`` (n,) their squared distances to the old
-        centres. In order, each row joins the nearest cluster that is open by then, or opens one if
-        all are too far.
+        ``squared`` (n,) has the squared distances to the old centres. In order, each row joins the
+        nearest cluster that is open by then, or opens one if all are too far; the last value
+        returned has the places of these rows in the chunk.
         """
-        in_metric = z if self.core is None else self.core.matmul(z.T).T
-        lengths = np.einsum("ij,ij->i", z, in_metric)
-        labels, nearest = np.full(len(z), -1), squared.copy()
-        if self.centres:
-            products = in_metric @ np.transpose(self.centres)
-            distances = lengths[:, None] + self.norms - 2.0 * products
+        labels, nearest = np.full(len(squared), -1), squared.copy()
+        if self.norms:
+            distances = rows.norms[:, None] + self.norms - 2.0 * rows.opened
             closest = distances.argmin(axis=1)
-            distances = distances[np.arange(len(z)), closest]
+            distances = distances[np.arange(len(squared)), closest]
             closer = distances < nearest
             labels[closer], nearest[closer] = closest[closer], distances[closer]
-        at = 0
-        while len(self.centres) < self.room:
+        at, first = 0, []
+        while len(self.norms) < self.room:
             far = np.flatnonzero(nearest[at:] > self.limit)
             if not len(far):
                 break
             at += int(far[0])
-            distances = lengths[at:] + lengths[at] - 2.0 * (in_metric[at:] @ z[at])
+            distances = (rows.norms + rows.norms[at] - 2.0 * rows.column(at))[at:]
             distances[0] = 0.0
             closer = at + np.flatnonzero(distances < nearest[at:])
-            labels[closer], nearest[closer] = len(self.centres), distances[closer - at]
-            self.centres.append(z[at])
-            self.norms.append(lengths[at])
-        return labels, nearest
+            labels[closer], nearest[closer] = len(self.norms), distances[closer - at]
+            self.norms.append(float(rows.norms[at]))
+            first.append(at)
+        return labels, nearest, first
 
 
 def _drop_empty(run: FeaturedRun) -> int:
@@ -223,7 +248,15 @@ def _drop_empty(run: FeaturedRun) -> int:
     return len(masses) - len(filled)
 
 
-def _sample_size(clusters: int) -> int:
+def sampled(weights: Array, rounds: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the numbers of the rows, with weight, that determine the threshold."""
+    counted = with_weight(weights)
+    most = weights.shape[0] if counted is None else len(counted)
+    size = min(most, sample_size(rounds))
+    return np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+
+
+def sample_size(clusters: int) -> int:
     """Return how many rows determine the threshold for this many clusters."""
     return 1000 + 200 * clusters
 
@@ -235,27 +268,36 @@ def farthest_first(
 
     The first is the row farthest from the mean. ``weights`` has shape (n,).
     """
-    counted = with_weight(weights)
-    most = weights.shape[0] if counted is None else len(counted)
-    size = min(most, _sample_size(rounds))
-    chosen = np.sort(rng.choice(most if counted is None else counted, size=size, replace=False))
+    chosen = sampled(weights, rounds, rng)
     sample, w = factors.take(chosen), array_ops.take_rows(weights, chosen)
     w = array_ops.like(w, sample.parts.example(), sample.xp.float64)
     xp, diagonal = sample.xp, sample.diagonal()
 
-    def squared(point: Array) -> Array:
+    def squared(point: Array) -> np.ndarray:
         dual = sample.core_matmul(point[:, None])
-        return diagonal + xp.sum(point * dual[:, 0]) - 2.0 * sample.features_matmul(dual)[:, 0]
+        products = sample.features_matmul(dual)[:, 0]
+        return array_ops.host_float64(diagonal + xp.sum(point * dual[:, 0]) - 2.0 * products)
 
     noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
-    nearest = squared(sample.rmatmul(w) / float(xp.sum(w)))
+    return threshold_of(
+        squared(sample.rmatmul(w) / float(xp.sum(w))),
+        lambda row: squared(sample.coordinates(np.asarray([row]))[0, :]),
+        rounds,
+        noise,
+    )
+
+
+def threshold_of(
+    nearest: np.ndarray, squared_to: Callable[[int], np.ndarray], rounds: int, noise: float
+) -> float:
+    """Return a threshold from squared distances to the mean (n,), and to any row."""
     last = after = noise**0.5
     for _ in range(rounds + 1):
-        far = int(xp.argmax(nearest))
+        far = int(nearest.argmax())
         last, after = after, max(float(nearest[far]), 0.0) ** 0.5
-        if float(nearest[far]) <= noise:  # all rows coincide with those taken
+        if nearest[far] <= noise:  # all rows coincide with those taken
             break
-        nearest = xp.minimum(nearest, squared(sample.coordinates(np.asarray([far]))[0, :]))
+        nearest = np.minimum(nearest, squared_to(far))
     # Halfway to the distance of the row that would be next: at a row's own distance, rounding would
     # decide whether the row opens a cluster.
     return (last + after) / 2

@@ -34,7 +34,8 @@ class ExactLloyd(Strategy[Clustering]):
         columns = problem.k * _at_once(problem)
         tile = min(n, tile_columns(gram.rows.example()))
         step = {
-            "kernel matrix": gram.nbytes if gram.fits() else 0,
+            "kernel matrix": gram.kept_bytes,
+            "blocks of the matrix": gram.product_bytes,
             "labels": 8 * 8 * n,
             "centres as weights of rows": 5 * 8 * n * columns,
             "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),
@@ -57,7 +58,7 @@ class ExactLloyd(Strategy[Clustering]):
                 tol=problem.tol,
             )
         ]
-        return best_of(runs)
+        return best_of(runs, gram.dtype)
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
         """Return labels (n,) for each restart: the nearest first centre of each row."""
@@ -98,7 +99,7 @@ def on_matrix(
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            _add_up(gram, going, [_members(run.labels, weights, k) for run in going])
+            _add_up(gram, going, [members_of(run.labels, weights, k) for run in going])
             for run in going:
                 products = _move(run)
                 squared = run.norms - 2.0 * products  # distances less k(x, x)
@@ -114,7 +115,7 @@ def on_matrix(
     return runs
 
 
-def _members(labels: Array, weights: Array, k: int) -> Array:
+def members_of(labels: Array, weights: Array, k: int) -> Array:
     """Return the matrix (n, k) whose columns have the weights of each cluster's rows."""
     xp = array_ops.namespace(weights)
     numbers = array_ops.like(np.arange(k), weights)

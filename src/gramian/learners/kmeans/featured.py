@@ -41,9 +41,9 @@ class FeaturedLloyd(Strategy[Clustering]):
         if cached is not None and len(centres) == 1:  # passes over cached rows are far cheaper
             some, numbers = Factors(cached[0], factors.core), cached[1]
             some_weights = array_ops.take_rows(weights, numbers)
-            before = best_of(lloyd(some, some_weights, centres))
+            before = best_of(lloyd(some, some_weights, centres), factors.dtype)
             centres = [before.next_centres]
-        return best_of(lloyd(factors, weights, centres))
+        return best_of(lloyd(factors, weights, centres), factors.dtype)
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -124,5 +124,5 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
         return Start(centres, nothing, sample)
     counts = array_ops.like(weights, factors.parts.example(), double)
     runs = on_factors(sample, counts, centres, sample, max_iter=problem.max_iter, tol=problem.tol)
-    best = best_of(runs)
+    best = best_of(runs, factors.dtype)
     return Start([best.next_centres], best.masses, sample)

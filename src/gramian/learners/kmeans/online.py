@@ -14,6 +14,7 @@ from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import Approximate, LearnerKernel
 from gramian.learners.kmeans.centres import KernelCentres, for_stream
 from gramian.learners.kmeans.dp_means import Clusters, DPMeans, OpenClustering, add_batch
+from gramian.learners.kmeans.exact_dp_means import ExactDPMeans
 
 __all__ = ["OnlineKernelKMeans"]
 
@@ -24,6 +25,7 @@ class OnlineKernelKMeans(KernelCentres):
     The objective is that of k-means plus threshold² per cluster (Kulis and Jordan, 2012). Each pass
     of ``fit`` lowers it; ``partial_fit`` follows a stream. Both use the features of an
     approximation fitted to the first rows: by default Nyström with √n landmarks, but at least 100.
+    With ``Exact`` or ``Local``, which have no features, only ``fit`` is possible.
     Distances are those of K̃, in which rows unlike all landmarks are close to each other. If later
     rows of a stream differ from the first ones, use features that cover them, such as
     ``RandomFourier``, or an approximation that is fitted already.
@@ -54,9 +56,10 @@ class OnlineKernelKMeans(KernelCentres):
     threshold_ : float
         The threshold in use.
     centres_ : array of shape (n_clusters_, r)
-        The r features of each centre.
+        The r features of each centre; not with ``Exact`` or ``Local``.
     centre_coefficients_ : array of shape (m, n_clusters_)
-        The centres as combinations of Nystroem's landmarks, as in :class:`KernelKMeans`.
+        The centres as combinations of Nystroem's landmarks, or with ``Exact`` and ``Local`` of the
+        rows, as in :class:`KernelKMeans`.
     counts_ : array of shape (n_clusters_,)
         The number (or total weight) of the rows averaged in each centre.
     labels_ : array of shape (n,)
@@ -71,7 +74,7 @@ class OnlineKernelKMeans(KernelCentres):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
     approximation_ : Approximation
-        The approximation in use.
+        The approximation in use; None with ``Exact``.
 
     See Also
     --------
@@ -95,7 +98,7 @@ class OnlineKernelKMeans(KernelCentres):
     array([3., 2., 2.])
     """
 
-    strategies = (DPMeans(),)
+    strategies = (ExactDPMeans(), DPMeans())
 
     def __init__(
         self,
@@ -121,11 +124,12 @@ class OnlineKernelKMeans(KernelCentres):
     ) -> OnlineKernelKMeans:
         """Cluster the rows of X, in passes until nothing changes."""
         self._checked()
-        problem = self._first_batch(X, generator(self.random_state), sample_weight, y)
+        begin = self._problem if self._fits_features() is None else self._first_batch
+        problem = begin(X, generator(self.random_state), sample_weight, y)
         found = self._choose(problem).solve(problem)
         self.threshold_ = found.threshold
-        self.objective_history_ = found.run.history
-        self.n_iter_ = len(found.run.history)
+        self.objective_history_ = found.history
+        self.n_iter_ = len(found.history)
         self._keep(found, problem)
         return self
 
@@ -140,6 +144,7 @@ class OnlineKernelKMeans(KernelCentres):
         to ``fit``: it determines the kernel's parameters, the features and, if it is not set, the
         threshold.
         """
+        self._check_features("partial_fit")
         if not hasattr(self, "_learned"):
             return self.fit(X, y, sample_weight)
         self._checked()
@@ -148,8 +153,8 @@ class OnlineKernelKMeans(KernelCentres):
         self._keep(add_batch(batch, self.centres_, self.counts_), batch)
         return self
 
-    def _fits_features(self) -> Approximate:
-        return for_stream
+    def _fits_features(self) -> Approximate | None:
+        return for_stream if self._has_features() else None
 
     def _pose(self, **known: Any) -> OpenClustering:
         self._checked()
@@ -170,10 +175,9 @@ class OnlineKernelKMeans(KernelCentres):
             positive_integer(self, "max_clusters", self.max_clusters)
 
     def _keep(self, found: Clusters, problem: OpenClustering) -> None:
-        xp, factors = array_ops.namespace(problem.weights), found.factors
-        self.labels_ = self._settled_labels(factors.restore(found.run.labels), problem.rows)
-        squared = factors.restore(found.squared)
-        self.inertia_ = max(float(xp.sum(problem.weights * squared)), 0.0)
+        xp = array_ops.namespace(problem.weights)
+        self.labels_ = self._settled_labels(found.labels, problem.rows)
+        self.inertia_ = max(float(xp.sum(problem.weights * found.squared)), 0.0)
         self.counts_ = found.counts
         self.n_clusters_ = int(found.counts.shape[0])
-        self._place_at(found.centres, factors)
+        self._place(found.dual, found.norms, found.centres)

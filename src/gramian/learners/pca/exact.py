@@ -90,7 +90,8 @@ def _other_memory(problem: ComponentsProblem) -> Amounts:
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
     k, tile = problem.count(n), min(n, tile_columns(gram.rows.example()))
     return {
-        "kernel matrix": gram.nbytes if gram.fits() else 0,
+        "kernel matrix": gram.kept_bytes,
+        "blocks of the matrix": gram.product_bytes,
         "components": 4 * 8 * n * k,
         "blocks": gram.rows.walk_bytes(item * (tile + 4 * k)),
     }

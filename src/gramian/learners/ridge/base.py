@@ -25,6 +25,7 @@ from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
+from gramian.learners.ridge.local import LocalDirect, LocalPath
 from gramian.learners.ridge.systems import (
     Rule,
     Solution,
@@ -41,6 +42,8 @@ class RidgeLearner(KernelLearner):
     """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
 
     strategies = (
+        LocalPath(),
+        LocalDirect(),
         ExactPath(),
         ExactDirect(),
         ExactIterative(),
@@ -96,7 +99,7 @@ class RidgeLearner(KernelLearner):
         """Return the system in float64 if float32 rows determine more than float32 can compute."""
         if array_ops.itemsize(system.matrix.dtype) == 8:
             return system
-        if system.is_exact:
+        if system.is_exact and not system.is_local:
             double = in_double(system)
             if double is not system:
                 self.points_ = double.gram.points
@@ -105,7 +108,9 @@ class RidgeLearner(KernelLearner):
         if not may_round_too_much(system):
             return system
         precise = self.approximation_.in_double(system.rows)
-        if precise is None or not rounding_shows(system, precise.factor_rows):
+        if precise is None:
+            return system
+        if not system.is_local and not rounding_shows(system, precise.factor_rows):
             return system
         return self._in_double(system, precise)
 
@@ -118,7 +123,7 @@ class RidgeLearner(KernelLearner):
         system = self._sharpened(system)
         solution = self._choose(system).solve(system)
         precise = None
-        if solution.at_lower_end and not system.is_exact and self.approximation_ is not None:
+        if solution.at_lower_end and self.approximation_ is not None:
             precise = self.approximation_.in_double(system.rows)
         if precise is not None:  # in float32, the path ended where rounding begins
             system = self._in_double(system, precise)
@@ -247,8 +252,11 @@ class RidgeLearner(KernelLearner):
         """Store the solution: as ``dual_coef_`` if K is exact, as ``coef_`` if approximated."""
         for name in ("coef_", "dual_coef_", "_sums"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        name = "dual_coef_" if self.approximation_ is None else "coef_"
-        setattr(self, name, self._finite(solution.coefficients))
+        name = "dual_coef_" if system.is_exact else "coef_"
+        learned = self._finite(solution.coefficients)
+        setattr(self, name, learned)
+        function = self._function(learned) if solution.function is None else solution.function
+        self._learned = None if function is learned else function
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
@@ -274,5 +282,9 @@ class RidgeLearner(KernelLearner):
     def _values(self, X: RowsLike) -> Array:
         """Return K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
         check_is_fitted(self, "n_iter_")
-        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        coefficients = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coef_
+        learned = self.__dict__.get("_learned")
+        new = self._new_rows(X, coefficients if learned is None else learned)
+        if new.product.ndim > coefficients.ndim:
+            new = new._replace(product=new.product[:, 0])
         return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))

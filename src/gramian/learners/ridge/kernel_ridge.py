@@ -178,7 +178,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     def _flatten(self, Y: Array) -> None:
         """Make coefficients one-dimensional, and alpha one number, if the targets (n,) are."""
         if Y.ndim == 1:
-            name = "dual_coef_" if self.approximation_ is None else "coef_"
+            name = "dual_coef_" if hasattr(self, "dual_coef_") else "coef_"
             setattr(self, name, getattr(self, name)[:, 0])
             self._keep_one()
 

@@ -17,6 +17,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.strategy import Problem
+from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors, unprojected
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
@@ -124,6 +125,7 @@ class Solution(NamedTuple):
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
     alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
     path: AlphaPath | None = None  # all that were tried
+    function: BlockFunction | None = None  # what coefficients of rows in blocks are for new rows
 
     @property
     def at_lower_end(self) -> bool:
@@ -201,12 +203,14 @@ def rounds_too_much(
 def may_round_too_much(system: System) -> bool:
     """Whether float32 could change eigenvalues of K̃ by more than a tenth of alpha, at worst."""
     alpha = system.least_alpha
-    if alpha is None:  # a path in float32 tells by where it ends
-        return False
-    n = system.rows.shape[0]
+    if alpha is None:  # a path on features tells by where it ends; blocks need float64 all along
+        return system.is_local
+    n, local = system.rows.shape[0], system.factors.local
     sample = system.factors.take(np.linspace(0, n - 1, min(n, SAMPLED)).astype(int))
     largest = float(np.max(array_ops.to_numpy(sample.diagonal())))
-    return array_ops.eps(system.factors.dtype) * n * largest * _mean(system.weights) > 0.1 * alpha
+    size = n if local is None else 10 * local.largest  # rows that one factor is of
+    rounding = array_ops.eps(system.factors.dtype) * size * largest * _mean(system.weights)
+    return rounding > 0.1 * alpha
 
 
 @one_blas_thread()

@@ -161,6 +161,11 @@ def part_chunk(
         return operation(_read(reading, numbers, chunk), numbers.start)
 
 
+def called(call: Call, arrays: list[np.ndarray], reading: Reading) -> Any:
+    with _alone(reading):
+        return call.function(arrays, reading.device)()
+
+
 def take_chunk(reading: Reading, numbers: range, chunk: Array, inside: np.ndarray) -> Array:
     rows = _read(reading._replace(device=None), numbers, chunk)
     return rows.take(inside)

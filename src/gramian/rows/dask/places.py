@@ -28,7 +28,7 @@ from gramian.rows.dask.graphs import (
     persisted,
     tree,
 )
-from gramian.rows.dask.workers import Sender, free_bytes, holders
+from gramian.rows.dask.workers import Sender, count_workers, free_bytes, holders
 
 with optional.needed("dask", "Working on dask collections"):
     import dask.array as da
@@ -343,6 +343,17 @@ class Cluster(Place):
                 for chunk, numbers in self.pieces
             ]
         )
+
+    @property
+    def workers(self) -> int:
+        return count_workers()
+
+    def call(self, functions: Sequence[Callable[[], T]]) -> list[T] | None:
+        tasks = []
+        for function in functions:
+            call, arrays = self._sender.send(function, everywhere=False)
+            tasks.append(Task(chunks.called, call, arrays, self.reading).made())
+        return computed(tasks)
 
     def in_parts(
         self, rows: Rows, labels: Array, maps: Sequence[Map], dtype: DType, serial: bool

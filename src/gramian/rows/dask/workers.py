@@ -29,8 +29,13 @@ class Sender:
             tuple[str, str], Future
         ] = {}  # arrays on the workers, by client and content
 
-    def send(self, function: Callable[..., object]) -> tuple[Delayed, list[Future]]:
-        """Return the function as an argument of tasks, and its large arrays."""
+    def send(
+        self, function: Callable[..., object], *, everywhere: bool = True
+    ) -> tuple[Delayed, list[Future]]:
+        """Return the function as an argument of tasks, and its large arrays.
+
+        Unless they go ``everywhere``, the arrays are sent to one worker, where its task then runs.
+        """
         client = current_client()
         if client is None:
             return delayed(Call(function), name=f"call-{uuid.uuid4().hex}", traverse=False), []
@@ -38,15 +43,24 @@ class Sender:
         from gramian.rows.dask.rows import DaskRows
 
         data, apart = packed(function, never=(DaskRows, Cluster, DaskMethodsMixin))
-        futures = [self._broadcast(client, large) for large in apart]
+        futures = [self._scatter(client, large, everywhere) for large in apart]
         return Task(Call, None, data).made(), futures
 
-    def _broadcast(self, client: Client, large: Large) -> Future:
+    def _scatter(self, client: Client, large: Large, everywhere: bool) -> Future:
         key = client.id, large.content
         if key not in self._sent:
             with clear_errors():
-                self._sent[key] = client.scatter(large.array, broadcast=True, hash=False)
+                self._sent[key] = client.scatter(large.array, broadcast=everywhere, hash=False)
         return self._sent[key]
+
+
+def count_workers() -> int:
+    """Return the number of workers, or of dask's threads in this process."""
+    client = current_client()
+    if client is None:
+        return config.n_threads()
+    with clear_errors():
+        return max(len(client.scheduler_info()["workers"]), 1)
 
 
 def free_bytes() -> int:

@@ -1,0 +1,34 @@
+"""Local: covtype, many sets, borders of blocks, MEKA's links, a million rows.
+
+``python -m benchmarks local`` runs every part; ``python -m benchmarks.local sets cadata`` one part,
+of one set.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+from benchmarks.local.data import Options
+
+PARTS = ("covtype", "sets", "border", "links", "million")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.local", description=__doc__)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="by default all")
+    parser.add_argument("only", nargs="*", help="of sets and border: names of data sets")
+    parser.add_argument("--full", action="store_true", help="five splits, and up to 50,000 rows")
+    parser.add_argument(
+        "--cpu", action="store_true", help="of sets: CPU seconds, for a machine with other load"
+    )
+    given = parser.parse_args()
+    options = Options(given.full, given.only, given.cpu)
+    for part in [given.part] if given.part else PARTS:
+        print(f"### {part}\n", flush=True)
+        import_module(f"benchmarks.local.{part}").main(options)
+        print()
+
+
+if __name__ == "__main__":
+    main()

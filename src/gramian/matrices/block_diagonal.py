@@ -1,0 +1,286 @@
+"""BlockDiagonal: what features leave out of a kernel matrix, inside blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
+from gramian.backend.threads import in_order
+from gramian.kernels import Kernel
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows, Place, Rows
+
+TASKS = 4  # of each worker of a cluster
+Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Rows in the order of their blocks.
+
+    Where a fit is planned only the sizes are known, and ``points`` has no rows.
+    """
+
+    points: Array  # (n, d), block after block
+    order: np.ndarray  # the number, in the data, of each of these rows
+    edges: np.ndarray  # where blocks begin in them, and where the last one ends
+    row_bytes: int  # the memory of a row
+
+    @classmethod
+    def of(cls, rows: Rows, labels: np.ndarray, count: int) -> Grouped:
+        """Group rows by their labels from 0 to ``count`` - 1."""
+        labels = np.asarray(labels)
+        small = len(labels) <= np.iinfo(np.int32).max
+        order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
+        edges = np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
+        return cls(_arranged(rows, order), order, edges, rows.row_bytes)
+
+    @classmethod
+    def planned(cls, rows: Rows, sizes: np.ndarray) -> Grouped:
+        edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return cls(rows.example(), np.empty(0, dtype=np.int32), edges, rows.row_bytes)
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of rows of each block."""
+        return np.diff(self.edges)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the rows and of their order."""
+        entries = self.points.nnz * 2 if array_ops.issparse(self.points) else self.points.size
+        return int(entries) * array_ops.itemsize(self.points.dtype) + self.order.nbytes
+
+    def span(self, block: int) -> slice:
+        return slice(int(self.edges[block]), int(self.edges[block + 1]))
+
+    def only(self, start: int, stop: int) -> Grouped:
+        """Return some of the blocks, of the same rows numbered anew."""
+        first, last = int(self.edges[start]), int(self.edges[stop])
+        order = np.arange(last - first, dtype=self.order.dtype)
+        points = array_ops.span(self.points, first, last)
+        return Grouped(points, order, self.edges[start : stop + 1] - first, self.row_bytes)
+
+    def rows(self, block: int) -> Array:
+        """The rows of a block, of shape (n_b, d)."""
+        return array_ops.span(self.points, int(self.edges[block]), int(self.edges[block + 1]))
+
+    def arrange(self, V: Array) -> Array:
+        """Return an array with one entry for each row of the data, in the order of the blocks."""
+        return array_ops.take_rows(V, self.order)
+
+    def restore(self, V: Array) -> Array:
+        """Undo ``arrange``."""
+        inverse = np.empty_like(self.order)
+        inverse[self.order] = np.arange(len(self.order), dtype=self.order.dtype)
+        return array_ops.take_rows(V, inverse)
+
+
+def _arranged(rows: Rows, order: np.ndarray) -> Array:
+    """All rows as one array in this order; those of files are read once, from first to last."""
+    if isinstance(rows, ArrayRows) or array_ops.issparse(rows.example()):
+        return rows.take(order)
+    out = array_ops.empty(rows.shape, rows.example(), rows.dtype)
+    target = np.empty(len(order), dtype=np.int64)
+    target[order] = np.arange(len(order))
+
+    def place(x: Array, where: np.ndarray) -> np.ndarray:
+        array_ops.put_rows(out, where, x)
+        return np.zeros(1)
+
+    rows.sum(place, target, label="blocks")
+    return out
+
+
+class BlockDiagonal:
+    """D = blockdiag(K_bb - Z_b Z_bᵀ), the error of features inside blocks of rows.
+
+    Z S Zᵀ + D is then exact inside blocks, and low rank between them. Without features D is K
+    inside blocks and 0 between them. Where K - Z Zᵀ is positive semi-definite, D is as well.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    groups : Grouped
+        The rows, block after block.
+    features : callable, optional
+        The features of an array of rows.
+    width : int, default=0
+        The number of features.
+    kept : sequence of arrays, optional
+        The blocks of D, if they are kept. They are computed whenever they are needed otherwise.
+    place : Place, optional
+        Where rows of the data are: workers may compute blocks. By default, this process.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        groups: Grouped,
+        features: Features | None = None,
+        width: int = 0,
+        kept: Sequence[Array] | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.groups = groups
+        self.width = width
+        self._features = features
+        self._kept = kept
+        self.place = place
+
+    def only(self, start: int, stop: int) -> BlockDiagonal:
+        """Return some of the blocks, for one process."""
+        groups = self.groups.only(start, stop)
+        return BlockDiagonal(self.kernel, groups, self._features, self.width)
+
+    def shares(self) -> list[tuple[int, int]]:
+        """Return spans of blocks that workers compute, a few for each; none in one process."""
+        workers = 0 if self.place is None else self.place.workers
+        if not workers:
+            return []
+        count = min(TASKS * workers, len(self))
+        edges = np.linspace(0, len(self), count + 1).astype(int)
+        return [(int(a), int(b)) for a, b in pairwise(edges)]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def dtype(self) -> Any:
+        return self.groups.points.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all blocks of D."""
+        return int((self.groups.sizes.astype(float) ** 2).sum()) * array_ops.itemsize(self.dtype)
+
+    @property
+    def largest(self) -> int:
+        """The number of rows of the largest block."""
+        return int(self.groups.sizes.max(initial=0))
+
+    @property
+    def at_once(self) -> int:
+        """The number of blocks that are computed side by side."""
+        serial = self.kernel.serial or array_ops.runs_own_threads(self.groups.points)
+        return 1 if serial else max(min(config.n_threads(), len(self)), 1)
+
+    @property
+    def work_bytes(self) -> int:
+        """The memory that the computation of blocks takes."""
+        squares = 2 if self.width else 1  # K_bb and Z_b Z_bᵀ
+        item = array_ops.itemsize(self.dtype)
+        each = item * (squares * self.largest + 2 * self.width) + 2 * self.groups.row_bytes
+        return self.at_once * self.largest * each
+
+    def features(self, x: Array) -> Array | None:
+        """The features of an array of rows, of shape (n, r); None where there are none."""
+        if self._features is None:
+            return None
+        return self._features(x) if x.shape[0] else array_ops.empty((0, self.width), x, x.dtype)
+
+    def block(self, b: int) -> Array:
+        """D_b, of shape (n_b, n_b)."""
+        if self._kept is not None:
+            return self._kept[b]
+        x = self.groups.rows(b)
+        return self.left_out(x, self.features(x))
+
+    def left_out(self, x: Array, z: Array | None) -> Array:
+        """K - Z Zᵀ of rows with these features."""
+        if not x.shape[0]:
+            return array_ops.empty((0, 0), x, x.dtype)
+        K = Gram(self.kernel, ArrayRows(x)).dense()
+        if z is not None:
+            K -= z @ array_ops.namespace(z).matrix_transpose(z)
+        return K
+
+    def between(self, b: int, y: Array) -> Array:
+        """K - Z Zᵀ of the rows of a block with other rows of the same block."""
+        x = self.groups.rows(b)
+        K = Gram(self.kernel, ArrayRows(x), ArrayRows(y)).dense()
+        if self._features is not None:
+            K -= self._features(x) @ array_ops.namespace(K).matrix_transpose(self._features(y))
+        return K
+
+    def walk(self, function: Callable[[int], Any], label: str = "blocks") -> Iterator[Any]:
+        """Yield what a function gives for each block, in their order.
+
+        Blocks run side by side, each in one thread, and few results wait to be used.
+        """
+        workers = self.at_once
+        share = max(config.memory_budget() // workers, 1)
+
+        def alone(b: int) -> Any:
+            if workers == 1:
+                return function(b)
+            with config.config_context(n_threads=1, memory_budget=share, progress=False):
+                return function(b)
+
+        return in_order(alone, range(len(self)), workers, label, waiting=workers + 1)
+
+    def each(self, function: Callable[[int], Any], label: str = "blocks") -> list[Any]:
+        """Return what a function gives for each block."""
+        return list(self.walk(function, label))
+
+    def persist(self, room: int) -> BlockDiagonal:
+        """Return this matrix with its blocks kept, if they fit into so many bytes."""
+        if self._kept is not None or self.nbytes > room:
+            return self
+        blocks = self.each(self.block)
+        return BlockDiagonal(self.kernel, self.groups, self._features, self.width, blocks)
+
+    def take(self, numbers: np.ndarray) -> BlockDiagonal:
+        """Return D of the rows with these numbers."""
+        numbers = np.asarray(numbers)
+        labels = np.empty(len(self.groups.order), dtype=np.int32)
+        labels[self.groups.order] = np.repeat(np.arange(len(self)), self.groups.sizes)
+        where = np.empty(len(labels), dtype=np.int64)
+        where[self.groups.order] = np.arange(len(labels))
+        rows = ArrayRows(array_ops.take_rows(self.groups.points, where[numbers]))
+        groups = Grouped.of(rows, labels[numbers], len(self))
+        return BlockDiagonal(self.kernel, groups, self._features, self.width)
+
+    def matmul(self, V: Array) -> Array:
+        """Return D @ V, in float64."""  # V: (n, k)
+        arranged = self.groups.arrange(V)
+        xp = array_ops.namespace(arranged)
+        out = array_ops.empty(arranged.shape, arranged, xp.float64)
+
+        def product(b: int) -> None:
+            span = self.groups.span(b)
+            if span.stop > span.start:
+                v = array_ops.astype(arranged[span, ...], self.dtype)
+                out[span, ...] = array_ops.astype(self.block(b) @ v, xp.float64)
+
+        self.each(product)
+        return self.groups.restore(out)
+
+    def columns(self, numbers: np.ndarray) -> Array:
+        """Return some columns of D, in float64; shape (n, len(numbers))."""
+        return self.dense(self.take(numbers))
+
+    def dense(self, other: BlockDiagonal | None = None) -> Array:
+        """Return D itself, or between these rows and ``other`` ones, in float64; for few rows."""
+        other = self if other is None else other
+        mine, theirs = self.groups, other.groups
+        xp = array_ops.namespace(mine.points)
+        shape = int(mine.edges[-1]), int(theirs.edges[-1])
+        out = array_ops.like(np.zeros(shape), mine.points, xp.float64)
+        for b in range(len(self)):
+            rows, columns = mine.span(b), theirs.span(b)
+            if rows.stop > rows.start and columns.stop > columns.start:
+                block = self.block(b) if other is self else self.between(b, theirs.rows(b))
+                out[rows, columns] = array_ops.astype(block, xp.float64)
+        turned = xp.matrix_transpose(mine.restore(out))
+        return xp.matrix_transpose(theirs.restore(turned))

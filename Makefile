@@ -6,11 +6,12 @@ PIP_OPTIONS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CONTENDERS := $(VENV)/.contenders
+DOCS := $(VENV)/.docs
 
 # Tests share the cores; tests of one group (those of a cluster, of a browser) share one worker.
 TESTS := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
-.PHONY: demo test test-fast fuzz lint format bench bench-quick parts clean
+.PHONY: demo test test-fast fuzz lint format bench bench-quick docs parts clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +55,16 @@ bench: $(CONTENDERS)
 
 bench-quick: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --quick
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) --editable ".[docs]"
+	touch $@
+
+# The documentation site in out/docs. Every example of the gallery runs; a warning is an error.
+docs: $(DOCS)
+	rm -rf out/docs docs/gallery docs/generated docs/reference/generated
+	$(BIN)/python -m sphinx --jobs 2 --nitpicky --fail-on-warning --quiet docs out/docs
+	$(BIN)/python docs/check.py out/docs
 
 # Large parts that tests use when they are installed.
 parts: $(READY)

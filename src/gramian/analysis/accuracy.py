@@ -46,6 +46,14 @@ class ErrorEstimate:
     norm : str
     evaluations : int
         Number of kernel values computed.
+
+    Examples
+    --------
+    >>> from gramian import Nystroem, relative_error
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> error = relative_error(Nystroem("linear", 1, landmarks=[[1.0]]).fit(X), X)
+    >>> error < 1e-6, error.norm, error.low == error.high
+    (True, 'fro', True)
     """
 
     value: float
@@ -109,6 +117,10 @@ def relative_error(
     Returns
     -------
     ErrorEstimate
+
+    See Also
+    --------
+    compare : errors and scores of several approximations.
 
     Examples
     --------

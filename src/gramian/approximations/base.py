@@ -31,7 +31,18 @@ __all__ = ["Approximation", "ApproximationWarning"]
 
 
 class ApproximationWarning(UserWarning):
-    """The fitted approximation differs from the requested one."""
+    """The fitted approximation differs from the requested one.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gramian import ApproximationWarning, Nystroem
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     approximation = Nystroem("linear", 3).fit([[1.0], [2.0]])  # more landmarks than rows
+    >>> caught[0].category is ApproximationWarning
+    True
+    """
 
 
 @contextmanager
@@ -76,6 +87,18 @@ class Approximation(
     learns the map from the rows and returns the number of features, and ``_features``; or, if K̃ has
     a core S, ``factor_rows``. After the fit, ``evaluations_`` is the number of kernel values it
     computed.
+
+    Examples
+    --------
+    >>> from gramian import Approximation, KernelKMeans, RandomFourier
+    >>> approximation = RandomFourier("rbf", 10, random_state=0)
+    >>> isinstance(approximation, Approximation)
+    True
+    >>> X = [[0.0], [0.1], [5.0], [5.1]]
+    >>> approximation.fit_transform(X).shape
+    (4, 10)
+    >>> KernelKMeans(2, kernel=approximation, random_state=0).fit(X).counts_
+    array([2., 2.])
     """
 
     kernel: Any

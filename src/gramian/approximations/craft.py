@@ -93,6 +93,10 @@ class CRAFT(DotProductMap):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
 
+    See Also
+    --------
+    TensorSketch : faster, with more error if the degree is high.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

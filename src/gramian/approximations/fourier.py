@@ -67,6 +67,15 @@ class RandomFourier(Approximation):
     rows, which changes no kernel value but keeps the phases wᵀx small enough for float32. For a sum
     of kernels, the frequencies are divided among its terms by their weights k(0).
 
+    See Also
+    --------
+    Nystroem : usually less error at equal size.
+    TensorSketch : random features of dot-product kernels.
+
+    References
+    ----------
+    - A. Rahimi and B. Recht, Random features for large-scale kernel machines, NIPS 2007.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

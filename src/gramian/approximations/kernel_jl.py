@@ -71,6 +71,16 @@ class KernelJL(ProjectedApproximation):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
 
+    See Also
+    --------
+    KernelPCA : the leading directions instead of random ones.
+    Nystroem : preserves the kernel itself.
+
+    References
+    ----------
+    - S. Kpotufe and B. K. Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, AISTATS
+      2020.
+
     Examples
     --------
     >>> from sklearn.datasets import make_circles

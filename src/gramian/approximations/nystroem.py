@@ -86,6 +86,17 @@ class Nystroem(ProjectedApproximation):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
 
+    See Also
+    --------
+    MEKA : less error at equal memory if gamma is large.
+    RandomFourier : features that do not depend on the rows.
+    relative_error : how accurate the approximation is.
+
+    References
+    ----------
+    - P. Drineas and M. W. Mahoney, On the Nyström method for approximating a Gram matrix for
+      improved kernel-based learning, JMLR 6, 2005.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

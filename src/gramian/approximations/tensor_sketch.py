@@ -117,6 +117,11 @@ class TensorSketch(DotProductMap):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
 
+    See Also
+    --------
+    CRAFT : less error if the degree is high.
+    RandomMaclaurin : products of random projections.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

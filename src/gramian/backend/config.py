@@ -28,7 +28,20 @@ __all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
 
 
 class MemoryBudgetError(MemoryError):
-    """Raised if a call needs more memory than the memory budget allows."""
+    """Raised if a call needs more memory than the memory budget allows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge, MemoryBudgetError, Nystroem, config_context
+    >>> X, y = np.arange(2000.0)[:, None], np.zeros(2000)
+    >>> try:
+    ...     with config_context(memory_budget="1MB"):
+    ...         KernelRidge(kernel=Nystroem("rbf", 1000)).fit(X, y)
+    ... except MemoryBudgetError:
+    ...     print("too large")
+    too large
+    """
 
 
 @dataclass(frozen=True)

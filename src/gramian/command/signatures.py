@@ -111,7 +111,7 @@ def _annotated(owner: Any) -> dict[str, str]:
 def _documented(owner: Any) -> dict[str, tuple[str, str]]:
     """Read the Parameters section of a docstring: type and text for each name."""
     doc = inspect.getdoc(owner) or ""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", doc, flags=re.S | re.M)
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", doc, flags=re.S | re.M)
     found: dict[str, tuple[str, str]] = {}
     entries = re.split(r"^(?=\S)", section[1], flags=re.M) if section else []
     for entry in entries:

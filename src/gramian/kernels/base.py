@@ -29,7 +29,19 @@ KernelLike: TypeAlias = "Kernel | str | Callable[..., Array]"
 
 
 class KernelWarning(UserWarning):
-    """The kernel carries little information about the data it was fitted on."""
+    """The kernel carries little information about the data it was fitted on.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gramian import RBF, KernelWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     kernel = RBF(gamma=1e6).fit(np.arange(20.0)[:, None])  # no two rows look alike
+    >>> caught[0].category is KernelWarning
+    True
+    """
 
 
 class Kernel(BaseEstimator, ABC):
@@ -42,6 +54,15 @@ class Kernel(BaseEstimator, ABC):
 
     Subclasses implement ``against`` and ``_diagonal``. Most are simpler to write as a
     :class:`ProfileKernel`, which needs only a profile function.
+
+    Examples
+    --------
+    >>> from gramian import RBF, Kernel, Linear
+    >>> kernel = 0.5 * RBF(0.1) + Linear()
+    >>> isinstance(kernel, Kernel)
+    True
+    >>> kernel([[1.0], [2.0]], [[0.0], [1.0], [3.0]]).shape
+    (2, 3)
     """
 
     names: ClassVar[tuple[str, ...]] = ()  # accepted in place of the kernel, as in kernel="rbf"

@@ -56,6 +56,11 @@ class RBF(ExponentialDecay, EuclideanKernel):
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
 
+    See Also
+    --------
+    Matern : rougher functions.
+    Laplacian : the L1 distance.
+
     Examples
     --------
     >>> from gramian import RBF

@@ -46,6 +46,10 @@ class Factors:
         The features of each part. ``parts.columns`` has the columns of Z, and the rows and columns
         of S, of each part; ``parts.place`` says where the rows are.
 
+    See Also
+    --------
+    Gram : the exact matrix.
+
     Examples
     --------
     >>> import numpy as np

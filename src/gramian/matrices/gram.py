@@ -40,6 +40,10 @@ class Gram:
     evaluations : int
         Number of kernel values requested so far.
 
+    See Also
+    --------
+    Factors : the approximate matrix.
+
     Examples
     --------
     >>> from gramian import Gram, RBF

@@ -61,6 +61,10 @@ def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
         attributes must be numbers, strings, arrays or objects of known classes. Pass the same list
         to :func:`load`.
 
+    See Also
+    --------
+    load : read the file.
+
     Examples
     --------
     >>> import tempfile
@@ -99,6 +103,10 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
     ------
     ModelFileError
         If the file is not a model, is damaged, or needs a newer version of gramian.
+
+    See Also
+    --------
+    save : write a file.
 
     Examples
     --------

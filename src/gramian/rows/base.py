@@ -38,6 +38,16 @@ class Rows(ABC):
         with the rows, and converts results to the caller's array type.
     names : list of str or None
         The names of the columns, if known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Rows, as_rows
+    >>> rows = as_rows(np.ones((4, 2), dtype=np.float32))
+    >>> isinstance(rows, Rows), rows.shape
+    (True, (4, 2))
+    >>> rows.sum(lambda block: block.sum(axis=0))
+    array([4., 4.])
     """
 
     shape: tuple[int, int]

@@ -43,6 +43,15 @@ class FeatureRows(Rows):
         Multiplies with the features of a block without computing them:
         ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``. Both return None for
         blocks that they cannot multiply accurately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import FeatureRows, as_rows
+    >>> rows = as_rows(np.array([[1.0], [2.0], [3.0]]))
+    >>> squares = FeatureRows(rows, lambda block, out=None: block**2, 1, rows.dtype)
+    >>> squares.sum(lambda block: block.sum(axis=0))
+    array([14.])
     """
 
     def __init__(

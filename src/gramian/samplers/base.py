@@ -60,6 +60,16 @@ class Sampler(BaseEstimator, ABC):
 
     It accesses the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns
     and blocks, and the rows themselves if they are vectors. All randomness comes from ``rng``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Gram, Greedy, Sampler
+    >>> issubclass(Greedy, Sampler)
+    True
+    >>> gram = Gram("linear", [[1.0], [3.0], [2.0]])
+    >>> Greedy().select(gram, 1, np.random.default_rng(0)).indices
+    array([1])
     """
 
     names: ClassVar[tuple[str, ...]] = ()  # what users may type for it, as in landmarks="uniform"

@@ -39,6 +39,10 @@ class KMeansCentres(Sampler):
     max_iter : int, default=4
         The number of Lloyd's steps; more hardly reduce the error.
 
+    See Also
+    --------
+    RPCholesky : for rows that are not vectors.
+
     Examples
     --------
     >>> import numpy as np

@@ -179,6 +179,10 @@ class RPCholesky(_PivotedSampler):
     evaluations and those of the drawn blocks, O(n·m²) operations. (Chen, Epperly, Tropp and Webber,
     2022; Epperly, Tropp and Webber, 2024.)
 
+    See Also
+    --------
+    Greedy : always the row with the largest residual.
+
     Examples
     --------
     >>> import numpy as np

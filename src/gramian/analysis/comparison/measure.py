@@ -110,6 +110,10 @@ def compare(
     Comparison
         Approximations that do not support this data are in its ``failures``.
 
+    See Also
+    --------
+    relative_error : the error of one approximation.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -56,6 +56,10 @@ class BKA(BlockApproximation):
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
 
+    See Also
+    --------
+    MEKA : the same with links between blocks.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

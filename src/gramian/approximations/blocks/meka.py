@@ -62,6 +62,15 @@ class MEKA(BlockApproximation):
     labels_, block_sizes_, ranks_, centres_, landmarks_, n_components_, nbytes_, times_, kernel_
         As in :class:`BKA`.
 
+    See Also
+    --------
+    BKA : the same without links.
+    Nystroem : one basis for all rows.
+
+    References
+    ----------
+    - S. Si, C.-J. Hsieh and I. S. Dhillon, Memory efficient kernel approximation, ICML 2014.
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons

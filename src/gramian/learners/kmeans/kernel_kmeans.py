@@ -103,6 +103,16 @@ class KernelKMeans(KernelCentres):
     points_ : Rows or None
         The training rows, if K is exact.
 
+    See Also
+    --------
+    OnlineKernelKMeans : finds the number of clusters.
+    KernelPCA : components in the same feature space.
+
+    References
+    ----------
+    - D. Calandriello and L. Rosasco, Statistical and computational trade-offs in kernel k-means,
+      NeurIPS 2018.
+
     Examples
     --------
     >>> from sklearn.datasets import make_circles

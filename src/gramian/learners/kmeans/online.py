@@ -76,6 +76,15 @@ class OnlineKernelKMeans(KernelCentres):
     approximation_ : Approximation
         The approximation in use; None with ``Exact``.
 
+    See Also
+    --------
+    KernelKMeans : a fixed number of clusters.
+
+    References
+    ----------
+    - B. Kulis and M. I. Jordan, Revisiting k-means: new algorithms via Bayesian nonparametrics,
+      ICML 2012.
+
     Examples
     --------
     >>> import numpy as np

@@ -113,6 +113,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     n_iter_ : int
         The number of passes over the kernel matrix; 1 if it was decomposed.
 
+    See Also
+    --------
+    Nystroem : features without the rotation to components.
+    KernelJL : cheaper features that weight directions alike.
+
+    References
+    ----------
+    - B. Schölkopf, A. Smola and K.-R. Müller, Nonlinear component analysis as a kernel eigenvalue
+      problem, Neural Computation 10, 1998.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

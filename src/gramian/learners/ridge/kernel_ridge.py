@@ -82,6 +82,15 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     validation_errors_ : array of shape (n_iter_,) or None
         The mean squared error on the held-out rows after each iteration.
 
+    See Also
+    --------
+    KernelRidgeClassifier : the same for classes.
+    Nystroem : the approximation used for many rows.
+
+    References
+    ----------
+    - A. Rudi, L. Carratino and L. Rosasco, FALKON: an optimal large scale kernel method, NIPS 2017.
+
     Examples
     --------
     >>> import numpy as np
@@ -204,6 +213,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
     alpha_ : float, or array of shape (n_classes,) if alpha has one number per class
     kernel_, approximation_, points_, path_, n_iter_, residuals_, validation_errors_
         As in :class:`KernelRidge`.
+
+    See Also
+    --------
+    KernelRidge : the same for numbers.
 
     Examples
     --------

@@ -1,0 +1,209 @@
+"""The documentation: every name has a page, examples run, numbers are measured ones."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import gramian
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+REFERENCE = (DOCS / "reference" / "index.rst").read_text()
+PAGES = [DOCS / "index.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob("coming/*.md"))]
+
+
+def module(path):
+    """A module of the site's own code, which is no installed package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+def listed():
+    """The names in the reference, by module."""
+    found = {}
+    for part in re.split(r"^\.\. currentmodule:: ", REFERENCE, flags=re.M)[1:]:
+        name, _, text = part.partition("\n")
+        for block in re.findall(r":toctree: generated\n\n((?:   \w+\n)+)", text):
+            found.setdefault(name, []).extend(block.split())
+    return found
+
+
+def test_the_reference_has_every_public_name_once():
+    assert sorted(listed()["gramian"]) == sorted(gramian.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(gramian.__all__))
+def test_every_public_name_has_an_example(name):
+    text = getattr(gramian, name).__doc__
+    assert "Examples\n    --------\n    >>> " in text
+
+
+@pytest.mark.parametrize("name", ["theory", "diagnostics", "datasets"])
+def test_the_reference_has_the_functions_of_other_modules(name):
+    public = importlib.import_module(f"gramian.{name}")
+    functions = [each for each in public.__all__ if each[0].islower()]
+    assert sorted(listed()[f"gramian.{name}"]) == sorted(functions)
+
+
+# Python code, and that of gramian where it stands beside another library's.
+CODE = re.compile(
+    r"^```(?:python|\{code-block\} python\n:caption: gramian)\n(.*?)^```", flags=re.M | re.S
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in CODE.findall(page.read_text()):
+        exec(compile(block, str(page), "exec"), names)
+
+
+# The site's own code.
+
+results = module(DOCS / "_ext" / "results.py")
+check = module(DOCS / "check.py")
+
+TEXT = """# Results
+
+## first
+
+| job | who | seconds (s) |
+| --- | --- | ----------: |
+| a   | we  | 1,250 (1-2) |
+|     | you | 12.50 [8.30, 13.79] |
+
+## second
+
+no table
+"""
+
+
+def test_a_measured_cell_is_found_by_its_keys():
+    (table,) = results.sections(TEXT)["first"]
+    assert table.cell(["a", "you"], "seconds (s)") == "12.50 [8.30, 13.79]"
+    assert results.sections(TEXT)["second"] == []
+    with pytest.raises(LookupError, match="2 rows have"):
+        table.cell(["a"], "seconds (s)")
+    with pytest.raises(LookupError, match="no column"):
+        table.cell(["a", "we"], "minutes")
+
+
+def test_numbers_of_cells():
+    assert results.number("1,250 (1-2)") == 1250
+    assert results.number("3.5e-07") == 3.5e-07
+    assert results.interval("12.50 [8.30, 13.79]") == (8.30, 13.79)
+
+
+def test_every_number_that_a_page_looks_up_was_measured():
+    places = [
+        place
+        for path in DOCS.rglob("*.md")
+        for place in re.findall(r"\{measured\}`([^`]*)`", path.read_text())
+    ]
+    assert places
+    for place in places:
+        assert results.look_up(place)
+
+
+def site(folder, body, style="body {}"):
+    (folder / "index.html").write_text(f"<html><body>{body}</body></html>")
+    (folder / "site.css").write_text(style)
+    (folder / "other.html").write_text('<h1 id="top">Other</h1>')
+    return check.faults_of(folder.resolve())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<a href="other.html#top">other</a>',
+        '<a href="https://example.org/paper">a link loads nothing</a>',
+        '<img src="data:image/png;base64,AA=="><link rel="stylesheet" href="site.css?v=1">',
+    ],
+)
+def test_a_sound_site_has_no_faults(body, tmp_path):
+    assert site(tmp_path, body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<script src="https://example.org/a.js"></script>', "from elsewhere"),
+        ('<link rel="stylesheet" href="//example.org/a.css">', "from elsewhere"),
+        ('<img src="site.css" srcset="https://example.org/a.png 2x">', "from elsewhere"),
+        ('<img src="nothing.png">', "does not exist"),
+        ('<a href="nothing.html">x</a>', "does not exist"),
+        ('<a href="other.html#bottom">x</a>', "no such anchor"),
+        ('<a href="#here">x</a>', "no such anchor"),
+    ],
+)
+def test_a_fault_is_found(body, fault, tmp_path):
+    (found,) = site(tmp_path, body)
+    assert fault in found
+
+
+def test_a_style_sheet_loads_nothing_from_elsewhere(tmp_path):
+    assert site(tmp_path, "", "@font-face { src: url('https://example.org/font') }")
+    assert not site(tmp_path, "", "@import '../basic.css'; a { background: url(data:image/x) }")
+
+
+# The gallery.
+
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+
+
+def test_the_gallery_has_many_examples_with_a_title_and_a_picture():
+    assert len(EXAMPLES) >= 24
+    for path in EXAMPLES:
+        text = path.read_text()
+        title = re.match(r'"""\n(.+)\n(=+)\n\n\S', text)
+        assert title and len(title[1]) == len(title[2]), path
+        assert "plt." in text and "gramian" in text, path
+
+
+def test_recorded_figures_of_examples_are_measured_ones():
+    text = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    recorded = [path for path in EXAMPLES if "recorded figures" in path.read_text()]
+    assert len(recorded) == 2
+    for path in recorded:
+        block = re.search(r"code-block:: none\n#\n((?:#.+\n)+)", path.read_text())[1]
+        numbers = re.findall(r"\d+\.\d+|\d+%", block)
+        assert len(numbers) > 8
+        for each in numbers:
+            assert each in text, f"{path}: {each}"
+        drawn = re.findall(r"\[([\d., ]+)\]", path.read_text().split("code-block:: none")[1])
+        for each in re.findall(r"\d+\.\d+", " ".join(drawn)):
+            assert each in numbers, f"{path}: {each}"
+
+
+# Project files.
+
+
+def test_the_paper_cites_what_its_bibliography_has():
+    cited = set(re.findall(r"@(\w+)", (ROOT / "paper.md").read_text()))
+    known = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(), flags=re.M)
+    assert cited == set(known) and len(known) == len(set(known))
+
+
+def test_the_citation_has_the_version_of_the_package():
+    assert f"version: {gramian.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_figures_of_the_paper_are_measured_ones():
+    (peers, *_) = results.measured()["peers"]
+    jobs = ("kernel k-means, covtype, m = 300", "kernel ridge, covtype", "kernel PCA, MNIST")
+    ratios = [
+        results.number(row[peers.columns.index("ratio")])
+        for row in peers.rows
+        if row[0].startswith(jobs) and "float32" in row[0] and row[1].startswith("scikit-learn")
+    ]
+    assert len(ratios) == 3
+    stated = f"between {min(ratios):.2g} and {max(ratios):.2g} times as fast"
+    assert stated in (ROOT / "paper.md").read_text()

@@ -81,6 +81,7 @@ ESTIMATORS += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_law(estimator):
     check_memory(estimator)

@@ -90,6 +90,7 @@ def is_enough(taken, stated):
     return taken <= 1.1 * stated + 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_memory_of_a_strategy(name, monkeypatch):
     assert name in RUNS, f"{name} is new: add a fit to RUNS that runs it"
@@ -149,6 +150,7 @@ def stated_of_select(sampler, gram, m):
     return sampler.select_bytes(gram.rows, m) + gram.rows.walk_bytes(2 * 8 * tile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_memory_of_a_sampler(name, monkeypatch):
     assert name in CHOICES, f"{name} is new: add sizes to CHOICES with which its memory matters"

@@ -93,7 +93,7 @@ def expected_failures(estimator):
         TensorSketch(),
         CRAFT(),
         Local(),
-        Local(Nystroem("rbf", 10), 2),
+        Local(Nystroem("rbf", 5), 2),
     ],
     expected_failed_checks=expected_failures,
 )

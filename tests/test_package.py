@@ -96,6 +96,7 @@ def test_importing_loads_no_optional_part():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_examples_in_the_readme_run():
     text = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)

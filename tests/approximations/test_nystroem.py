@@ -214,6 +214,7 @@ class TestDecomposition:
         dense = Nystroem("linear", 10, random_state=0).fit(X)
         assert_allclose(Nystroem(kernel, 10, random_state=0).fit(X)(X), dense(X), atol=1e-8)
 
+    @pytest.mark.slow
     def test_more_landmarks_than_a_tile(self, rng):
         X = rng.standard_normal((1500, 5))
         model = Nystroem(RBF(0.3), 1300, landmarks=np.arange(1300)).fit(X)

@@ -209,6 +209,7 @@ def test_options_are_those_of_the_signatures():
     assert signatures.parameters(KernelRidge)["alpha"].value("1e-3") == 1e-3
 
 
+@pytest.mark.slow
 def test_examples_in_the_document(run, here):
     """Every line of docs/command.md, in its order."""
     text = (Path(__file__).parents[2] / "docs" / "command.md").read_text()

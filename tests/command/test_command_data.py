@@ -208,6 +208,7 @@ class TestData:
         assert "200 rows" in run("embed rows.csv --header --force")
         assert "201 rows" in run("embed rows.csv --no-header --force")
 
+    @pytest.mark.slow
     def test_larger_than_the_budget(self, run):
         """Block by block, from any format; the same as in memory."""
         rng = np.random.default_rng(0)

@@ -14,11 +14,16 @@ from gramian import (
     RBF,
     Exact,
     ExponentialDot,
+    KernelHuberRegressor,
     KernelJL,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
+    KernelPoissonRegressor,
+    KernelQuantileRegressor,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelSVC,
     MemoryBudgetError,
     MemoryEstimate,
     Nystroem,
@@ -65,11 +70,18 @@ ESTIMATORS += [
     KernelRidge(1.0, kernel=Exact(RBF(0.05)), solver="iterative"),
     KernelRidge(1.0, kernel=MEKA(RBF(0.05), 200, n_blocks=5)),
     KernelRidgeClassifier(1.0, kernel=BKA(RBF(0.05), 200, n_blocks=5)),
+    KernelLogisticRegression(kernel=Nystroem(RBF(0.05), 300)),
+    KernelLogisticRegression(kernel=MEKA(RBF(0.05), 200, n_blocks=5)),
+    KernelSVC(kernel=Nystroem(RBF(0.05), 200), tol=1e-2),
+    KernelQuantileRegressor(kernel=BKA(RBF(0.05), 200, n_blocks=5), quantile=[0.1, 0.9], tol=1e-2),
+    KernelHuberRegressor(kernel=MEKA(RBF(0.05), 200, n_blocks=5)),
+    KernelPoissonRegressor(kernel=RandomFourier(RBF(0.05), 1500)),
     KernelPCA(5, kernel=Nystroem(RBF(0.05), 300)),
     KernelPCA(100, kernel=RBF(0.05)),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_law(estimator):
     check_memory(estimator)

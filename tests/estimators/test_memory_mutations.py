@@ -17,7 +17,9 @@ from gramian import (
     Gram,
     KernelKMeans,
     KernelPCA,
+    KernelPoissonRegressor,
     KernelRidge,
+    KernelSVR,
     Local,
     Nystroem,
     OnlineKernelKMeans,
@@ -53,6 +55,9 @@ RUNS = {
     "Streamed": (KernelRidge(1.0, FEATURES, solver="iterative"), 4000),
     "Blockwise": (KernelRidge(1.0, BLOCKS, solver="iterative"), 4000),
     "Factored": (KernelRidge(1.0, FEATURES, solver="direct"), 2000),
+    "ExactNewton": (KernelPoissonRegressor(1.0, MATRIX), 800),
+    "Iterated": (KernelPoissonRegressor(1.0, FEATURES), 4000),
+    "Summed": (KernelSVR(1.0, FEATURES, tol=0.1), 2000),
     "ExactLloyd": (KernelKMeans(8, kernel=MATRIX), 1500),
     "MiniBatches": (KernelKMeans(3, kernel=FEATURES, batch_size=500), 4000),
     "FeaturedLloyd": (KernelKMeans(3, kernel=FEATURES), 4000),
@@ -85,6 +90,7 @@ def is_enough(taken, stated):
     return taken <= 1.1 * stated + 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_memory_of_a_strategy(name, monkeypatch):
     assert name in RUNS, f"{name} is new: add a fit to RUNS that runs it"
@@ -144,6 +150,7 @@ def stated_of_select(sampler, gram, m):
     return sampler.select_bytes(gram.rows, m) + gram.rows.walk_bytes(2 * 8 * tile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_memory_of_a_sampler(name, monkeypatch):
     assert name in CHOICES, f"{name} is new: add sizes to CHOICES with which its memory matters"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, ClassVar, Literal
 
@@ -254,6 +254,7 @@ class Local(Approximation):
         if not training:
             labels = array_ops.to_numpy(nearest(rows, self.centres_))
             groups = Grouped.of(rows, np.asarray(labels), len(self._groups))
+            groups = groups.astype(self._groups.points.dtype)
         between = self.approximation_
         Z = self._nothing(rows) if between is None else between.factor_rows(rows).parts
         return Factors(Z, local=self._diagonal_of(groups, place))
@@ -271,8 +272,7 @@ class Local(Approximation):
         if self.approximation_ is not None:
             between = self.approximation_.in_double(rows)
             double.approximation_ = self.approximation_ if between is None else between
-        points = array_ops.astype(self._groups.points, rows.xp.float64)
-        double._groups = replace(self._groups, points=points)
+        double._groups = self._groups.astype(rows.xp.float64)
         double.n_components_ = double._n_features_out = double._width() + rows.shape[0]
         return double
 

@@ -70,7 +70,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         # Shifting x would make it dense, so the products are corrected instead.
         x = array_ops.astype(x, xp.float64)
         size = abs(scale) * (float(np.max(array_ops.row_norms(x), initial=0.0)) + largest)
-        if not array_ops.eps(xp.float64) * size <= tolerance:
+        if _cancels(size, tolerance):
             return _sparse_differences(x, points, scale, out)
         squared = array_ops.matmul(x, right[:d, :])
         squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
@@ -94,7 +94,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
             return array_ops.clip(sparse_tile(x, out), **bounds)
         moved = left(x, out.dtype)
         size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
-        if not array_ops.eps(xp.float64) * size <= tolerance:
+        if _cancels(size, tolerance):
             return _squared_differences(x, points, scale, out)
         if out.dtype == xp.float64:
             array_ops.matmul(moved, right, out)
@@ -105,6 +105,11 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         return array_ops.clip(out, **bounds)
 
     return tile
+
+
+def _cancels(size: float, tolerance: float) -> bool:
+    """Whether float64 products of such norms lose more than the tolerance; 0 stands for any."""
+    return tolerance > 0 and not np.finfo(np.float64).eps * size <= tolerance
 
 
 def _squared_differences(x: Array, points: Array, scale: float, out: Array) -> Array:
@@ -130,7 +135,7 @@ def _sparse_squared_euclidean(points: Array, scale: float, tolerance: float) -> 
         y, x = points.astype("float64"), x.astype("float64")
         norms = array_ops.row_norms(x), array_ops.row_norms(y)
         size = abs(scale) * sum(float(np.max(each, initial=0.0)) for each in norms)
-        if not array_ops.eps(y.dtype) * size <= tolerance:
+        if _cancels(size, tolerance):
             return _sparse_differences(x, array_ops.dense(y), scale, out)
         squared = array_ops.matmul(x, -2 * y.T)
         squared += norms[0][:, None]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import in_order
 from gramian.kernels import Kernel
 from gramian.matrices.gram import Gram
@@ -59,6 +59,10 @@ class Grouped:
         """The memory of the rows and of their order."""
         entries = self.points.nnz * 2 if array_ops.issparse(self.points) else self.points.size
         return int(entries) * array_ops.itemsize(self.points.dtype) + self.order.nbytes
+
+    def astype(self, dtype: DType) -> Grouped:
+        """Return the same rows in another precision."""
+        return replace(self, points=array_ops.astype(self.points, dtype))
 
     def span(self, block: int) -> slice:
         return slice(int(self.edges[block]), int(self.edges[block + 1]))

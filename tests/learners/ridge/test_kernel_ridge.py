@@ -193,6 +193,7 @@ def leave_one_out(fit, X, Y, weights):
 class TestPath:
     ALPHAS = (0.03, 0.3, 3.0)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "approximation",
         [

@@ -52,6 +52,7 @@ class TestSamplers:
         assert float(error) < 1.5 * float(plain)
 
 
+@pytest.mark.slow
 def test_errors_of_approximations():
     model = Nystroem(KERNEL, 12, random_state=0).fit(X)
     for norm in ("fro", "trace", "spectral"):

@@ -47,6 +47,7 @@ EVERYWHERE += [(name, N, "threads") for name in MAIN]
 EVERYWHERE += [(name, 700, "cluster") for name in MAIN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, chunk, scheduler", EVERYWHERE, indirect=["scheduler"])
 def test_learners_are_those_of_numpy(name, chunk, scheduler):
     approximation, alpha = APPROXIMATIONS[name], ALPHA.get(name, 1e-3)

@@ -7,20 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.wording import shown
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
-from gramian.learners.base import LearnerKernel, as_targets, check_target, missing_target
+from gramian.learners.base import LearnerKernel, as_targets, check_target
+from gramian.learners.labels import class_labels, codes, listed, two_or_more, weighted_by_class
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.systems import System
 from gramian.rows import Rows
-from gramian.rows.reading import as_labels
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
@@ -260,9 +257,9 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         """Fit to the rows X and class labels y of shape (n,)."""
         self._check_parameters()
         rng = generator(self.random_state)
-        system = self._problem(X, rng, sample_weight, _codes(y))
-        labels = _class_labels(self, y)
-        self.classes_ = _two_or_more(self, array_ops.unique(labels))
+        system = self._problem(X, rng, sample_weight, codes(y))
+        labels = class_labels(self, y)
+        self.classes_ = two_or_more(self, array_ops.unique(labels))
         system = self._weighted_by_class(system, labels)
         system = self._with_targets(system, self._targets(labels, system.rows))
         system = self._holding_out(system)
@@ -285,15 +282,15 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         once.
         """
         rng = generator(self.random_state)
-        labels = _class_labels(self, y)
+        labels = class_labels(self, y)
         known = self._all_classes(classes)
         unknown = np.setdiff1d(labels, known)
         if len(unknown):
             raise ValueError(
-                f"y has labels that are not among the classes {_listed(known)}: {_listed(unknown)}."
+                f"y has labels that are not among the classes {listed(known)}: {listed(unknown)}."
             )
         first = "_sums" not in vars(self)
-        batch = self._batch(X, rng, first=first, sample_weight=sample_weight, y=_codes(y))
+        batch = self._batch(X, rng, first=first, sample_weight=sample_weight, y=codes(y))
         self.classes_ = known
         batch = self._weighted_by_class(batch, labels)
         self._add(self._with_targets(batch, self._targets(labels, batch.rows)))
@@ -306,10 +303,10 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
             if known is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             return known
-        classes = _two_or_more(self, np.unique(array_ops.to_numpy(passed)))
+        classes = two_or_more(self, np.unique(array_ops.to_numpy(passed)))
         if "_sums" in self.__dict__ and not np.array_equal(classes, known):
             raise ValueError(
-                f"classes {_listed(classes)} are not those of the first call: {_listed(known)}."
+                f"classes {listed(classes)} are not those of the first call: {listed(known)}."
             )
         return classes
 
@@ -324,23 +321,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         return as_targets(self, targets, rows)
 
     def _weighted_by_class(self, system: System, labels: Array) -> System:
-        if self.class_weight is None:
-            return system
-        labels = array_ops.to_numpy(labels)
-        weights = np.ones(len(labels))
-        if system.weights is not None:
-            weights = array_ops.to_numpy(system.weights)
-        weights = weights * self._weights_by_class(labels, weights)
-        rows = system.rows
-        return replace(system, weights=rows.place.align(weights, rows.xp.float64))
-
-    def _weights_by_class(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the class weight of each row (n,); in "balanced", weight 2 counts as two rows."""
-        if self.class_weight != "balanced":
-            return compute_sample_weight(self.class_weight, labels)
-        codes = np.unique(labels, return_inverse=True)[1]
-        mass = np.bincount(codes, weights=weights)
-        return (weights.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300)))[codes]
+        return replace(system, weights=weighted_by_class(self, system, labels))
 
     def decision_function(self, X: RowsLike) -> Array:
         """Return scores (n, n_classes); for two classes (n,), positive for the second class."""
@@ -354,36 +335,3 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         if scores.ndim == 1:
             return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
         return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
-
-
-def _two_or_more(owner: object, classes: np.ndarray) -> np.ndarray:
-    if len(classes) < 2:
-        raise ValueError(
-            f"{type(owner).__name__} needs rows of at least 2 classes; y holds only one class: "
-            f"{_listed(classes)}."
-        )
-    return classes
-
-
-def _listed(labels: np.ndarray) -> str:
-    return ", ".join(map(shown, labels))
-
-
-def _class_labels(owner: object, y: Array | None) -> Array:
-    if y is None:
-        missing_target(owner)
-    labels = as_labels(y)
-    if array_ops.is_foreign(labels):
-        return labels
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
-    return labels
-
-
-def _codes(y: Array | None) -> np.ndarray | None:
-    """Encode class labels as one-hot columns (n, n_classes), for samplers that use the target."""
-    if y is None:
-        return None
-    labels = np.unique(array_ops.to_numpy(y), return_inverse=True)[1].ravel()
-    return (labels[:, None] == np.unique(labels)).astype(np.float64)

@@ -1,0 +1,201 @@
+"""Other losses against scikit-learn: on the same Nyström features, and on the exact kernel.
+
+``python -m benchmarks losses`` tries small sizes, ``--full`` those of the claims: covtype (561,012
+rows) with 1,000 landmarks and MNIST with 2,000, SVC on 20,000 rows, and a file of a million rows
+in a budget of 200 MB.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn.linear_model
+import sklearn.svm
+from sklearn.exceptions import ConvergenceWarning
+
+import gramian
+from benchmarks._data import rows
+from benchmarks.harness import command_line, measure_growth, table
+from gramian import (
+    RBF,
+    KernelLogisticRegression,
+    KernelQuantileRegressor,
+    KernelSVC,
+    Nystroem,
+    datasets,
+)
+
+TEST_ROWS = 10_000
+ALPHA = 1.0
+BUDGET = "200MB"
+
+
+class Split(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def split(name: str, n: int | None) -> Split:
+    """Rows in float32 and classes; of covtype class 2 against the rest."""
+    X, y = rows(name, "float32"), np.asarray(datasets.load(name).y)
+    y = (y == 2).astype(int) if name == "covtype" else y
+    order = np.random.default_rng(0).permutation(len(X))
+    test, train = order[:TEST_ROWS], order[TEST_ROWS:][:n]
+    return Split(X[train], y[train], X[test], y[test])
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = call()
+    return result, time.perf_counter() - start
+
+
+def log_loss(Z: np.ndarray, y: np.ndarray, model: Any) -> float:
+    f = Z.astype(np.float64) @ np.asarray(model.coef_).T + model.intercept_
+    if f.shape[1] == 1:
+        losses = np.logaddexp(0, -np.where(y == model.classes_[1], 1, -1) * f[:, 0])
+    else:
+        largest = f.max(axis=1, keepdims=True)
+        own = f[np.arange(len(f)), np.searchsorted(model.classes_, y)]
+        losses = np.log(np.exp(f - largest).sum(axis=1)) + largest[:, 0] - own
+    return float(losses.sum() + 0.5 * ALPHA * (np.asarray(model.coef_) ** 2).sum())
+
+
+def squared_hinge(Z: np.ndarray, y: np.ndarray, model: Any) -> float:
+    total = 0.0
+    classes = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
+    for k, label in enumerate(classes):
+        f = Z.astype(np.float64) @ np.asarray(model.coef_)[k]
+        total += float((np.maximum(0, 1 - np.where(y == label, 1, -1) * f) ** 2).sum())
+    return total + 0.5 * ALPHA * float((np.asarray(model.coef_) ** 2).sum())
+
+
+def on_features(name: str, n: int | None, m: int, gamma: float) -> None:
+    """Solvers on the features of one fitted approximation; ours computes them within its time."""
+    data = split(name, n)
+    approximation = Nystroem(RBF(gamma), m, random_state=0).fit(data.X)
+    Z, making = timed(lambda: approximation.transform(data.X))
+    tests = approximation.transform(data.X_test)
+    logistic = sklearn.linear_model.LogisticRegression(C=1 / ALPHA, tol=1e-5, max_iter=2000)
+    margin = sklearn.svm.LinearSVC(
+        C=1 / ALPHA, dual=False, fit_intercept=False, tol=1e-5, max_iter=10_000
+    )
+    ours = {
+        "logistic": KernelLogisticRegression(ALPHA, approximation, random_state=0),
+        "squared hinge": KernelSVC(
+            ALPHA, approximation, loss="squared_hinge", fit_intercept=False, tol=1e-6
+        ),
+    }
+    lines = []
+    for loss, theirs, value in (
+        ("logistic", logistic, log_loss),
+        ("squared hinge", margin, squared_hinge),
+    ):
+        model, seconds = timed(lambda loss=loss: ours[loss].fit(data.X, data.y))
+        other, their_seconds = timed(lambda theirs=theirs: theirs.fit(Z, data.y))
+        ratio = their_seconds / seconds
+        objective, reference = float(np.sum(model.objective_)), value(Z, data.y, other)
+        lines += [
+            [
+                f"{loss}, gramian", f"{seconds:.1f}", f"{ratio:.1f}", f"{objective:.6g}",
+                f"{objective / reference - 1:.1e}", f"{model.score(data.X_test, data.y_test):.4f}",
+                model.n_iter_,
+            ],
+            [
+                f"{loss}, scikit-learn", f"{their_seconds:.1f}", "", f"{reference:.6g}", "",
+                f"{other.score(tests, data.y_test):.4f}", np.max(other.n_iter_),
+            ],
+        ]  # fmt: skip
+    print(f"{name}, {len(data.X):,} rows of float32, {m:,} landmarks, RBF with gamma {gamma:g},")
+    print(f"alpha {ALPHA:g}. gramian computes the features itself; scikit-learn gets them (they")
+    print(f"took {making:.1f} s). The fifth column: how far gramian's objective is above.\n")
+    header = ["", "fit s", "ratio", "objective", "above", "accuracy", "steps"]
+    print(table(header, lines), "\n")
+
+
+def against_svc(n: int, m: int) -> None:
+    data = split("covtype", n)
+    approximation = Nystroem(RBF(10.0), m, random_state=0)
+    sides = {
+        "gramian, hinge": KernelSVC(0.1, approximation, tol=1e-3, random_state=0),
+        "gramian, squared hinge": KernelSVC(
+            0.1, approximation, loss="squared_hinge", random_state=0
+        ),
+        "scikit-learn's SVC": sklearn.svm.SVC(C=10.0, gamma=10.0, cache_size=1000),
+    }
+    lines = []
+    for name, model in sides.items():
+        model, seconds = timed(lambda model=model: model.fit(data.X, data.y))
+        score, predicting = timed(lambda model=model: model.score(data.X_test, data.y_test))
+        lines.append([name, f"{score:.4f}", f"{seconds:.2f}", f"{predicting:.3f}"])
+    print(
+        f"covtype, {n:,} rows, {m:,} landmarks, gamma 10, C = 10; {TEST_ROWS:,} rows predicted.\n"
+    )
+    print(table(["", "accuracy", "fit s", "predict s"], lines), "\n")
+
+
+def quantiles(m: int) -> None:
+    lines = []
+    for name in ("cadata", "wine_quality"):
+        data = datasets.load(name)
+        X, y = datasets.scaled(data.X, "float64"), np.asarray(data.y, dtype=float)
+        order = np.random.default_rng(0).permutation(len(X))
+        train, test = np.array_split(order, 2)
+        kernel = Nystroem(RBF(1.0), m, random_state=0)
+        model = KernelQuantileRegressor(1.0, kernel, quantile=[0.05, 0.5, 0.95], random_state=0)
+        scale = y.std()
+        fitted, seconds = timed(
+            lambda model=model, X=X, y=y, t=train, s=scale: model.fit(X[t], y[t] / s)
+        )
+        below = (y[test, None] / scale <= fitted.predict(X[test])).mean(axis=0)
+        lines.append([name, *(f"{share:.3f}" for share in below), f"{seconds:.1f}"])
+    print("Shares of other rows below the predicted quantiles.\n")
+    print(table(["", "0.05", "0.5", "0.95", "fit s"], lines), "\n")
+
+
+def fit_a_file(path: str, n: int, m: int) -> Callable[[], str]:
+    y = np.load(Path(path).with_name("classes.npy"))
+    gramian.set_config(memory_budget=BUDGET)
+    model = KernelLogisticRegression(1.0, Nystroem("rbf", m, random_state=0), random_state=0)
+    return lambda: f"{model.fit(Path(path), y).n_iter_} steps"
+
+
+def from_a_file(n: int, m: int) -> None:
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, 50))
+        classes = np.empty(n, dtype=np.int8)
+        for start in range(0, n, 100_000):
+            block = rng.standard_normal((min(100_000, n - start), 50), dtype=np.float32)
+            X[start : start + len(block)] = block
+            signal = block[:, 0] * block[:, 1] + 0.5 * rng.standard_normal(len(block))
+            classes[start : start + len(block)] = signal > 0
+        X.flush()
+        del X
+        np.save(path.with_name("classes.npy"), classes)
+        grown = measure_growth(fit_a_file, str(path), n, m)
+    print(f"Logistic regression on a file of {n:,} rows of 50 float32, {m} landmarks, in {BUDGET}:")
+    print(f"{grown.seconds:.0f} s, {grown.largest / 1e6:.0f} MB, {grown.remark}.\n")
+
+
+def main(full: bool = False) -> None:
+    on_features("covtype", None if full else 20_000, 1000 if full else 200, 5.0)
+    on_features("mnist", None if full else 5_000, 2000 if full else 200, 0.02)
+    against_svc(20_000 if full else 3_000, 2000 if full else 300)
+    quantiles(500 if full else 100)
+    from_a_file(1_000_000 if full else 50_000, 500 if full else 100)
+
+
+if __name__ == "__main__":
+    command_line(main, __doc__)

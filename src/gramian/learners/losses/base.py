@@ -1,0 +1,154 @@
+"""Base class of the learners with a loss: parameters, strategies and predictions."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.approximations import Approximation, Nystroem
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array, DType
+from gramian.backend.checks import positive, positive_integer
+from gramian.backend.memory import MemoryEstimate
+from gramian.backend.wording import counted
+from gramian.estimators.base import planned
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.kernels import Kernel
+from gramian.learners.base import KernelLearner, as_targets, check_target
+from gramian.learners.losses.exact import ExactNewton
+from gramian.learners.losses.factored import Iterated, Summed
+from gramian.learners.losses.loss import Loss
+from gramian.learners.losses.problem import LossProblem, LossSolution
+from gramian.rows import Rows
+
+
+class LossLearner(KernelLearner):
+    """The minimum of Σ w ℓ(y, f(x)) + ½ alpha ‖f‖², with f(x) = Σ k(x, x_i) a_i + b.
+
+    The intercept b has no penalty. A subclass defines ``_loss``.
+    """
+
+    strategies = (ExactNewton(), Iterated(), Summed())
+
+    alpha: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    random_state: RandomState
+
+    @abstractmethod
+    def _loss(self, n_targets: int) -> Loss:
+        """Return the loss, for this number of targets or classes."""
+
+    def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
+        return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
+
+    def estimate_memory(
+        self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False, n_targets: int = 1
+    ) -> MemoryEstimate:
+        """Estimate the peak memory of ``fit``, in addition to its data.
+
+        See :meth:`gramian.KernelKMeans.estimate_memory`. ``n_targets`` is the number of classes of
+        a classifier.
+        """
+        t = positive_integer("estimate_memory", "n_targets", n_targets)
+        return self._estimate(planned(n, d, dtype, on_disk), n_targets=t)
+
+    def _check_parameters(self) -> None:
+        """Check the parameters before any long computation."""
+        positive(self, "alpha", self.alpha)
+        positive(self, "tol", self.tol)
+        positive_integer(self, "max_iter", self.max_iter)
+
+    def _pose(self, **known: Any) -> LossProblem:
+        loss = self._loss(known.pop("n_targets", 1))
+        return LossProblem(
+            **known,
+            n_targets=loss.outputs,
+            loss=loss,
+            alpha=float(self.alpha),
+            intercept=bool(self.fit_intercept),
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _solved(self, problem: LossProblem) -> LossSolution:
+        """Solve the problem; raise an error for a result that is not finite, and warn if poor."""
+        solution = self._choose(problem).solve(problem)
+        finite = np.isfinite(solution.values).all() and np.isfinite(solution.intercepts).all()
+        if not finite or not array_ops.all_finite(solution.coefficients):
+            raise ValueError(
+                f"{type(self).__name__} found no finite minimum: its targets, weights or features "
+                "are too large. Scale them, or use a larger alpha."
+            )
+        if not solution.met:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {counted(solution.iterations, 'step')}, "
+                f"where its objective may be {solution.accuracy:.1e} above the minimum; requested "
+                f"tol={problem.tol:.1e}. Increase max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return solution
+
+    def _keep(self, solution: LossSolution) -> None:
+        """Store the solution: as ``dual_coef_`` if K is exact, as ``coef_`` if approximated."""
+        for name in ("coef_", "dual_coef_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        name = "dual_coef_" if self.approximation_ is None else "coef_"
+        setattr(self, name, solution.coefficients)
+        self.intercept_: Any = solution.intercepts
+        self.n_iter_ = solution.iterations
+        self.objective_: Any = solution.values
+        self.accuracy_ = solution.accuracy
+
+    def _scores(self, X: RowsLike) -> tuple[Array, Rows, DType]:
+        """Return f (n, outputs) in float64, the rows, and the dtype of results."""
+        check_is_fitted(self, "n_iter_")
+        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        intercepts = array_ops.beside(self.intercept_, new.product)
+        return new.product + intercepts, new.rows, new.dtype
+
+    def _outputs(self, X: RowsLike, convert: Any = None) -> Array:
+        """Return f, or what ``convert`` makes of it, in the caller's array type."""
+        f, rows, dtype = self._scores(X)
+        f = f if convert is None else convert(f)
+        return rows.place.hand_back(array_ops.astype(f, dtype))
+
+
+class NumberLearner(LossLearner):
+    """Base class of regressions with one target."""
+
+    def _fit(self, X: RowsLike, y: Array, sample_weight: Array | None, rng: Any) -> None:
+        self._check_parameters()
+        check_target(self, y)
+        problem = self._problem(X, rng, sample_weight, y)
+        y = as_targets(self, y, problem.rows)
+        if y.ndim == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the "
+                "shape of y to (n_samples,), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise ValueError(
+                f"{type(self).__name__} fits one target: y must have shape (n,); got "
+                f"{tuple(y.shape)}."
+            )
+        xp, weights = array_ops.namespace(y), problem.weights
+        problem.loss.check(self, float(xp.min(y)), float(xp.max(y)))
+        total = y if weights is None else y * weights
+        with np.errstate(over="ignore"):
+            mean = np.array([float(xp.sum(total)) / problem.weight])
+        if not np.isfinite(mean).all():
+            raise ValueError(f"y of {type(self).__name__} is too large: its sum overflows.")
+        start = problem.loss.start(mean)
+        self._keep(self._solved(replace(problem, y=y[:, None], start=start)))

@@ -1,0 +1,133 @@
+"""Losses of classes. Targets are class numbers 0, 1, ...; two classes have a single output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.losses.loss import Kinked, Loss, Piece, Root
+
+MOST = 500.0  # predictions beyond this are clipped before the exponential
+
+
+class Logistic(Loss):
+    """log(1 + exp(-s f)) for two classes, with s = 1 for class 1 and -1 for class 0."""
+
+    def value(self, y: Array, f: Array) -> Array:
+        xp = array_ops.namespace(f)
+        return xp.log1p(xp.exp(-xp.abs(f))) + xp.clip(f, 0.0, None) - y * f
+
+    def gradient(self, y: Array, f: Array) -> Array:
+        return self.inverse_link(f) - y
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        p = self.inverse_link(f)
+        return p * self.inverse_link(-f)
+
+    def inverse_link(self, f: Array) -> Array:
+        """Return the probability of class 1."""
+        xp = array_ops.namespace(f)
+        return 1.0 / (1.0 + xp.exp(-xp.clip(f, -MOST, MOST)))
+
+    def start(self, mean: np.ndarray) -> np.ndarray:
+        return np.log(mean[1:] / mean[:1])
+
+
+class Multinomial(Loss):
+    """-log of the softmax probability of the class; one output per class."""
+
+    coupled = True
+
+    def __init__(self, outputs: int) -> None:
+        self.outputs = outputs
+
+    def value(self, y: Array, f: Array) -> Array:
+        xp = array_ops.namespace(f)
+        largest = xp.max(f, axis=1, keepdims=True)
+        total = xp.log(xp.sum(xp.exp(f - largest), axis=1, keepdims=True)) + largest
+        return total - xp.sum(self._members(y, f) * f, axis=1, keepdims=True)
+
+    def gradient(self, y: Array, f: Array) -> Array:
+        return self.inverse_link(f) - self._members(y, f)
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        p = self.inverse_link(f)
+        return p * (1.0 - p)
+
+    def curve(self, y: Array, f: Array, u: Array) -> Array:
+        xp, p = array_ops.namespace(f), self.inverse_link(f)
+        return p * (u - xp.sum(p * u, axis=1, keepdims=True))
+
+    def root(self, y: Array, f: Array) -> Root:
+        # diag(p) - p pᵀ = A Aᵀ with A = diag(q) (I - q qᵀ) and q = √p, since qᵀq = 1.
+        q = array_ops.namespace(f).sqrt(self.inverse_link(f))
+        return Root(q, q)
+
+    def inverse_link(self, f: Array) -> Array:
+        """Return the probability of each class."""
+        xp = array_ops.namespace(f)
+        powers = xp.exp(f - xp.max(f, axis=1, keepdims=True))
+        return powers / xp.sum(powers, axis=1, keepdims=True)
+
+    def start(self, mean: np.ndarray) -> np.ndarray:
+        logs = np.log(mean)
+        return logs - logs.mean()
+
+    def _members(self, y: Array, f: Array) -> Array:
+        numbers = array_ops.like(np.arange(self.outputs, dtype=np.float64), f)
+        return array_ops.astype(y == numbers, f.dtype)
+
+
+class _OneAgainstTheRest(Loss):
+    """Classes as signs s: 1 for the class of an output and -1 for the others."""
+
+    def __init__(self, outputs: int) -> None:
+        self.outputs = outputs
+        self.classes = np.arange(outputs) if outputs > 1 else np.ones(1)
+
+    def of(self, outputs: Sequence[int]) -> Loss:
+        chosen = copy(self)
+        chosen.outputs, chosen.classes = len(outputs), self.classes[list(outputs)]
+        return chosen
+
+    def _signs(self, y: Array, f: Array) -> Array:
+        numbers = array_ops.like(self.classes.astype(np.float64), f)
+        return 2.0 * array_ops.astype(y == numbers, f.dtype) - 1.0
+
+
+class SquaredHinge(_OneAgainstTheRest):
+    """max(0, 1 - s f)² for each class against the rest."""
+
+    def value(self, y: Array, f: Array) -> Array:
+        return self._missing(y, f) ** 2
+
+    def gradient(self, y: Array, f: Array) -> Array:
+        return -2.0 * self._signs(y, f) * self._missing(y, f)
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        return 2.0 * array_ops.astype(self._missing(y, f) > 0, f.dtype)
+
+    def _missing(self, y: Array, f: Array) -> Array:
+        return array_ops.namespace(f).clip(1.0 - self._signs(y, f) * f, 0.0, None)
+
+
+class Hinge(_OneAgainstTheRest, Kinked):
+    """max(0, 1 - s f) for each class against the rest, smoothed."""
+
+    def pieces(self, y: Array, f: Array) -> list[Piece]:
+        signs = self._signs(y, f)
+        return [Piece(1.0, 1.0 - signs * f, -signs)]
+
+
+class Novelty(Kinked):
+    """max(0, -f), smoothed: a row counts if its score is below the threshold. It has no target."""
+
+    def pieces(self, y: Array, f: Array) -> list[Piece]:
+        return [Piece(1.0, -f, -1.0)]
+
+    def start(self, mean: np.ndarray) -> np.ndarray:
+        return -np.ones(1)

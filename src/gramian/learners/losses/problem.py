@@ -1,0 +1,72 @@
+"""The problem of a loss: Σ w ℓ(y, f) + ½ alpha ‖f‖² + tilt · b, with f = Φθ + b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.losses.loss import Loss
+from gramian.learners.losses.newton import Minimum
+from gramian.learners.strategy import Problem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossProblem(Problem):
+    """A loss over weighted rows, with a penalty, and an intercept without one.
+
+    While a fit is planned, ``y`` is not known.
+    """
+
+    loss: Loss
+    alpha: float
+    intercept: bool
+    tol: float
+    max_iter: int
+    tilt: float = 0.0  # a linear term of the intercept, as novelty detection has it
+    y: Array | None = None  # (n, 1), in float64
+    start: np.ndarray | None = None  # the first intercepts, (outputs,)
+
+    @cached_property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        if self.weights is None:
+            return float(self.rows.shape[0])
+        return float(array_ops.namespace(self.weights).sum(self.weights))
+
+    def of(self, outputs: list[int]) -> LossProblem:
+        """Return the problem of some of the outputs, which are not coupled."""
+        if len(outputs) == self.loss.outputs:
+            return self
+        start = None if self.start is None else self.start[outputs]
+        return replace(self, loss=self.loss.of(outputs), start=start)
+
+
+class LossSolution(NamedTuple):
+    """Coefficients and intercepts, and how they were found."""
+
+    coefficients: Array  # of rows (n, outputs), or of features (r, outputs)
+    intercepts: np.ndarray  # (outputs,)
+    values: np.ndarray  # the objective, (outputs,) or (1,)
+    loss: Loss
+    iterations: int
+    accuracy: float
+    met: bool
+
+
+def joined(minima: list[Minimum]) -> Minimum:
+    """Return the minima of groups of outputs as one."""
+    if len(minima) == 1:
+        return minima[0]
+    return Minimum(
+        np.concatenate([each.point for each in minima], axis=1),
+        np.concatenate([each.values for each in minima]),
+        minima[-1].loss,
+        max(each.iterations for each in minima),
+        max(each.accuracy for each in minima),
+        all(each.met for each in minima),
+    )

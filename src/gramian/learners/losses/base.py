@@ -101,17 +101,27 @@ class LossLearner(KernelLearner):
         """Store the solution: as ``dual_coef_`` if K is exact, as ``coef_`` if approximated."""
         for name in ("coef_", "dual_coef_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        name = "dual_coef_" if self.approximation_ is None else "coef_"
-        setattr(self, name, solution.coefficients)
+        setattr(self, self._coefficients, solution.coefficients)
+        function = self._function(solution.coefficients)
+        self._learned = None if function is solution.coefficients else function
         self.intercept_: Any = solution.intercepts
         self.n_iter_ = solution.iterations
         self.objective_: Any = solution.values
         self.accuracy_ = solution.accuracy
 
+    @property
+    def _coefficients(self) -> str:
+        """The attribute with the coefficients: of training rows, or of features."""
+        has_features = self.approximation_ is not None and self.approximation_.has_features
+        return "coef_" if has_features else "dual_coef_"
+
     def _scores(self, X: RowsLike) -> tuple[Array, Rows, DType]:
         """Return f (n, outputs) in float64, the rows, and the dtype of results."""
         check_is_fitted(self, "n_iter_")
-        new = self._new_rows(X, self.dual_coef_ if self.approximation_ is None else self.coef_)
+        coefficients = getattr(self, self._coefficients)
+        new = self._new_rows(X, coefficients if self._learned is None else self._learned)
+        if self._learned is not None and coefficients.ndim == 1:
+            new = new._replace(product=new.product[:, 0])
         intercepts = array_ops.beside(self.intercept_, new.product)
         return new.product + intercepts, new.rows, new.dtype
 

@@ -108,9 +108,9 @@ class KernelOneClass(OutlierMixin, LossLearner):
         zeros = problem.rows.place.constant(0.0)[:, None]
         start = problem.loss.start(np.zeros(1))
         solution = self._solved(replace(problem, alpha=size, tilt=size, y=zeros, start=start))
-        self._keep(solution)
-        name = "dual_coef_" if self.approximation_ is None else "coef_"
-        setattr(self, name, size * getattr(self, name)[:, 0])
+        self._keep(solution._replace(coefficients=size * solution.coefficients))
+        name = self._coefficients
+        setattr(self, name, getattr(self, name)[:, 0])
         self.offset_ = -size * float(solution.intercepts[0])
         self.intercept_ = np.zeros(1)
         del self.objective_

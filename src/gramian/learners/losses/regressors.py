@@ -24,7 +24,7 @@ class KernelRegressor(RegressorMixin, NumberLearner):
 
     def _fit_numbers(self, X: RowsLike, y: Array, sample_weight: Array | None) -> None:
         self._fit(X, y, sample_weight, generator(self.random_state))
-        name = "dual_coef_" if self.approximation_ is None else "coef_"
+        name = self._coefficients
         if self._flat():
             setattr(self, name, getattr(self, name)[:, 0])
             self.intercept_ = float(self.intercept_[0])

@@ -19,7 +19,8 @@ if typing.TYPE_CHECKING:
     from gramian.matrices.gram import Gram
     from gramian.persistence.models import ModelFileError, load, save
     from gramian.rows import ArrayRows, FeatureRows, Rows, as_rows
-    from gramian.rows.files.rows import FileRows, open_rows
+    from gramian.rows.files.opening import open_rows
+    from gramian.rows.files.rows import FileRows
     from gramian.samplers import *
 
 __version__ = "0.1.0.dev0"
@@ -34,7 +35,8 @@ _MODULES = {
     "matrices.gram": ("Gram",),
     "persistence.models": ("ModelFileError", "load", "save"),
     "rows": ("ArrayRows", "FeatureRows", "Rows", "as_rows"),
-    "rows.files.rows": ("FileRows", "open_rows"),
+    "rows.files.opening": ("open_rows",),
+    "rows.files.rows": ("FileRows",),
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 # What these packages export is public: a kernel, sampler, approximation or learner is named there.

@@ -90,7 +90,7 @@ def as_labels(y: ArrayLike) -> Array:
 
 
 def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -> Rows:
-    from gramian.rows.files.rows import open_rows
+    from gramian.rows.files.opening import open_rows
 
     rows = open_rows(path)
     _check_least(rows.shape, name, owner, min_rows)

@@ -15,7 +15,7 @@ from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.rows.files.facts import FEW, Facts
 from gramian.rows.files.formats import RowFile
-from gramian.rows.files.rows import rows_of
+from gramian.rows.files.opening import rows_of
 from gramian.tables.base import Table
 
 __all__ = ["ArrayTable", "FileTable", "frame_table"]

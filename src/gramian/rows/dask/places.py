@@ -286,10 +286,8 @@ class Cluster(Place):
         """Return the rows with these numbers, as one array in this process."""
         numbers = np.asarray(indices, dtype=np.intp)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n:
-            raise IndexError(
-                f"Row numbers must be from 0 to {self.n - 1}; got {numbers.min()} to "
-                f"{numbers.max()}."
-            )
+            got = f"{numbers.min()} to {numbers.max()}"
+            raise IndexError(f"Row numbers must be from 0 to {self.n - 1}; got {got}.")
         different, where = np.unique(numbers, return_inverse=True)
         tasks = [
             Task(chunks.take_chunk, self.reading, own, chunk, inside).made()
@@ -299,7 +297,7 @@ class Cluster(Place):
             shape = (0, int(self.data.shape[1]))
             return array_ops.empty(shape, self.reference, self.reference.dtype)
         taken = array_ops.concat_rows(list(computed(tasks)))
-        return self.local(taken if _is_counting(where, len(different)) else taken[where])
+        return self.local(taken if np.array_equal(numbers, different) else taken[where])
 
     def within(self, numbers: np.ndarray) -> Iterator[tuple[Delayed, range, np.ndarray]]:
         """Yield each chunk with some of these ascending row numbers, its own, and which it has."""
@@ -337,12 +335,11 @@ class Cluster(Place):
             return operation(make(part), first)
 
         (call, arrays), reading = self._sender.send(of_part), self.reading
-        return computed(
-            [
-                Task(chunks.part_chunk, call, arrays, reading, serial, numbers, chunk).made()
-                for chunk, numbers in self.pieces
-            ]
-        )
+        tasks = [
+            Task(chunks.part_chunk, call, arrays, reading, serial, numbers, chunk).made()
+            for chunk, numbers in self.pieces
+        ]
+        return computed(tasks)
 
     @property
     def workers(self) -> int:
@@ -361,8 +358,6 @@ class Cluster(Place):
         from gramian.rows.dask.parts import ClusterParts
 
         return ClusterParts(rows, labels, maps, dtype=dtype, serial=serial)
-
-    # Results.
 
     def hand_back_kept(self, values: Array) -> Array:
         return array_ops.settled(self.align(values))
@@ -403,7 +398,3 @@ class Cluster(Place):
         if all(workers):
             self._known_workers = workers
         return workers
-
-
-def _is_counting(where: np.ndarray, n: int) -> bool:
-    return len(where) == n and bool(np.all(where == np.arange(n)))

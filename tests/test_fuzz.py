@@ -63,7 +63,7 @@ def test_harm_is_seen(harm, message, monkeypatch, tmp_path):
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from fuzz import limited\n"
         f"attempt = lambda number: str({HARM[harm]})[:0] if number == 3 else 'good'\n"
-        "limited.serve(attempt, *map(int, sys.argv[2:]), seconds=1)\n"
+        f"limited.serve(attempt, *map(int, sys.argv[2:]), seconds={1 if harm == 'hang' else 60})\n"
     )
     monkeypatch.setattr(limited, "ROOT", tmp_path)
     outcomes, failures = limited.campaign("bad", 0, range(6))

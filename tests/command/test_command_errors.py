@@ -219,7 +219,7 @@ def test_signals_while_results_are_written(here, number, status):
         env={**os.environ, "PYTHONPATH": source},
     ) as process:  # fmt: skip
         line = process.stdout.readline()
-        assert line.startswith("writing") and line.count(".part") == 2
+        assert line.startswith("writing")
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == status

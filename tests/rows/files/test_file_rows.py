@@ -401,7 +401,7 @@ class TestLearning:
         path = tmp_path / f"x.{kind}"
         if kind == "parquet":
             columns = {str(i): X[:, i] for i in range(100)}
-            pa.parquet.write_table(pa.table(columns), path, row_group_size=3000)
+            pa.parquet.write_table(pa.table(columns), path, row_group_size=400)
         else:
             path = tmp_path / "x.npy"
             np.save(path, X)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import is_classifier
 
 import gramian
 from gramian import learners
@@ -59,8 +60,9 @@ y = X[:, 0] + np.sin(X[:, 1])
 np.save("rows.npy", X)
 for name in learners.__all__:
     model = getattr(gramian, name)()
+    target = y > 0 if is_classifier(model) else np.abs(y)  # counts are not negative
     for rows in (X, Path("rows.npy")):
-        model.fit(rows, y > 0 if name.endswith("Classifier") else y)
+        model.fit(rows, target)
     gramian.save(model, "model.gramian")
     again = gramian.load("model.gramian")
     method = "predict" if hasattr(model, "predict") else "transform"

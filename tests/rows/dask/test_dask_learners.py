@@ -298,7 +298,7 @@ def test_a_device_is_for_rows_of_one_process(monkeypatch):
     model = KernelKMeans(4, kernel=clone(APPROXIMATIONS["nystroem"]), random_state=0)
     monkeypatch.setattr("gramian.backend.config.device", lambda: "cpu")
     assert isinstance(model.fit(spread(X)).labels_, da.Array)
-    with pytest.raises(ValueError, match="was fitted on cpu, from rows of one process"):
+    with pytest.raises(ValueError, match="was fitted on cpu, where dask rows cannot be moved"):
         model.fit(X).predict(spread(X))
 
 

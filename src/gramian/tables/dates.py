@@ -16,7 +16,8 @@ def parts(days: np.ndarray) -> np.ndarray:
     date = whole.astype("datetime64[D]")
     start = date.astype("datetime64[Y]")
     since = (date - start.astype("datetime64[D]")).astype(np.float64)
-    length = ((start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(float)
+    end = (start + np.timedelta64(1, "Y")).astype("datetime64[D]")
+    length = (end - start.astype("datetime64[D]")).astype(np.float64)
     phases = (since / length, (whole + 3) % 7 / 7, days - whole)
     out = np.empty((len(days), len(PARTS)))
     out[:, 0] = days

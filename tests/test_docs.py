@@ -1,6 +1,7 @@
 """The documentation: every name has a page, examples run, numbers are measured ones."""
 
-import importlib.util
+import importlib
+import inspect.util
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The documentation: every name has a page, examples run, numbers are measured ones."""
 
-import importlib
-import inspect.util
+import importlib.util
+import inspect
 import re
 import sys
 from pathlib import Path

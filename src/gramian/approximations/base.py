@@ -288,14 +288,14 @@ class Approximation(
         """Return what was learned in the form that ``values`` multiplies new rows with."""
         return learned
 
-    def values(self, rows: Rows, learned: Any) -> tuple[Array, Factors | None, DType]:
+    def values(self, rows: Rows, learned: Any) -> tuple[Array, Factors | None]:
         """Multiply the features of rows with what was learned, of shape (features, k).
 
-        Returns values of shape (n, k) in float64, the factors of the rows if they have all of K̃,
-        and the dtype that results for the user should have.
+        Returns values of shape (n, k) in float64, and the factors of the rows if they have all of
+        K̃.
         """
         factors = self.factor_rows(rows)
-        return factors.features_matmul(learned), factors, factors.dtype
+        return factors.features_matmul(learned), factors
 
     def _feature_dtype(self, rows: Rows) -> DType:
         """Return the dtype of the features: that of the training rows."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from gramian.approximations.blocks.partition import (
     split_bytes,
 )
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array, DType
+from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
@@ -104,7 +104,6 @@ class Local(Approximation):
     True
     """
 
-    compared: ClassVar = {}
     has_features = False
 
     def __init__(
@@ -119,11 +118,6 @@ class Local(Approximation):
         self.n_blocks = n_blocks
         self.partition = partition
         self.random_state = random_state
-
-    @property
-    def below(self) -> bool:  # type: ignore[override]
-        """Whether K - K̃ is positive semi-definite: its diagonal is 0, so only if K̃ is K."""
-        return False
 
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
         return kernel.stationary and are_vectors(kernel, rows)
@@ -282,9 +276,7 @@ class Local(Approximation):
             return learned
         return BlockFunction.of(self._diagonal_of(self._groups), learned)
 
-    def values(
-        self, rows: Rows, learned: Array | BlockFunction
-    ) -> tuple[Array, Factors | None, DType]:
+    def values(self, rows: Rows, learned: Array | BlockFunction) -> tuple[Array, Factors | None]:
         """Return the values of a function for each row; see :meth:`Approximation.values`."""
         function = self.expressed(learned)
         label_of = nearest_in(self.centres_, rows)
@@ -296,7 +288,7 @@ class Local(Approximation):
         serial = self.kernel_.serial
         k, double = function.dual.shape[1], rows.xp.float64
         values = rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
-        return values, None, self._feature_dtype(rows)
+        return values, None
 
     @one_blas_thread()
     def transform(self, X: RowsLike) -> Array:

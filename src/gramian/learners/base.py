@@ -269,7 +269,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         check_is_fitted(self, "kernel_")
         rows = self._read(X, reset=False)
         if self.approximation_ is not None:
-            product, factors, _ = self.approximation_.values(rows, learned)
+            product, factors = self.approximation_.values(rows, learned)
             return NewRows(rows, self._finite(product), factors, rows.dtype)
         gram = Gram(self.kernel_, rows, self.points_)
         product = gram.matmul(learned)

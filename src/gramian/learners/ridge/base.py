@@ -123,7 +123,8 @@ class RidgeLearner(KernelLearner):
         system = self._sharpened(system)
         solution = self._choose(system).solve(system)
         precise = None
-        if solution.at_lower_end and self.approximation_ is not None:
+        default = system.rule is not None and system.rule.grid is None
+        if default and solution.at_lower_end and self.approximation_ is not None:
             precise = self.approximation_.in_double(system.rows)
         if precise is not None:  # in float32, the path ended where rounding begins
             system = self._in_double(system, precise)

@@ -314,14 +314,15 @@ def _besides(system: System) -> Amounts:
     local, t = _local(system), system.n_targets
     n, r = system.factors.shape[0], local.width
     item, workers = array_ops.itemsize(local.dtype), local.at_once
-    # A block of float32 is copied to float64 where its factor needs that.
-    copied = 0 if item == 8 else (8 - item * (local.width > 0)) * local.largest**2
+    # A small alpha needs rows and blocks in float64.
+    rows = 0 if item == 8 else n * local.groups.row_bytes * 8 // item
     return {
+        "rows in float64": rows,
         "targets": 8 * n * (5 * t + 2),
         # M, its factor and its parts that wait to be added; a vector for each block.
         "what is between blocks": 8 * ((3 + 2 * workers) * r**2 + 2 * len(local) * r * t),
         # Besides D: features and targets in float64, and what they become.
-        "blocks": local.work_bytes + workers * (copied + 3 * 8 * local.largest * (r + t)),
+        "blocks": local.work_bytes * 8 // item + workers * 3 * 8 * local.largest * (r + t),
     }
 
 

@@ -1,9 +1,8 @@
 """Blocks of about equal size: a tree of two-way splits, then a few steps of k-means.
 
 The tree costs n·d·log(blocks) and gives blocks of equal size, but long ones. A few steps of k-means
-make them compact, which matters more: on covtype, exact ridge inside 800 blocks is 96.16 % accurate
-after three steps and 96.07 % without. In each step the centre of a small block moves into a large
-one, so that sizes stay close.
+make them compact. In each step the centre of a small block moves into a large one, so that sizes
+stay close.
 """
 
 from __future__ import annotations

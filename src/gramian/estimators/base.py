@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
@@ -50,9 +51,12 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Return the random generator of a fit."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(np.iinfo(np.int32).max)
+    """Return the random generator of a fit; None draws from NumPy's global state.
+
+    So ``np.random.seed`` makes fits without a ``random_state`` repeatable, as in scikit-learn.
+    """
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return np.random.default_rng(random_state)
 
 

@@ -33,7 +33,7 @@ class Ridge(Experiment):
         y = np.sin(x) + noise * rng.normal(size=n)
         X, grid = x[:, None], np.linspace(0, 6, 61)
         kernel = RBF(gamma)
-        model = KernelRidge(penalty, kernel=kernel).fit(X, y)
+        model = KernelRidge(penalty, kernel=kernel, fit_intercept=False).fit(X, y)
         f = model.predict(grid[:, None])
         alpha = np.linalg.solve(kernel(X) + penalty * np.eye(n), y)
         theirs = sklearn.kernel_ridge.KernelRidge(alpha=penalty, kernel="rbf", gamma=gamma)

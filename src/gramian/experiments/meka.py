@@ -90,7 +90,7 @@ class Figure7(Experiment):
                 "MEKA": MEKA(kernel, BLOCKS * rank, n_blocks=BLOCKS),
             }[method].set_params(random_state=seed)
             mean = target.mean()
-            model = KernelRidge(penalty, kernel=approximation)
+            model = KernelRidge(penalty, kernel=approximation, fit_intercept=False)
             with timed(seconds):
                 model.fit(train, target - mean)
             left = model.predict(test) + mean - wanted

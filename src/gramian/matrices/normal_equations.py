@@ -11,13 +11,15 @@ from gramian.matrices.factors import Factors, unprojected
 
 
 def normal_equations(
-    factors: Factors, V: Array | None = None, weights: Array | None = None, *, precise: bool = False
-) -> tuple[list[np.ndarray], np.ndarray]:
+    factors: Factors, V: Array | None = None, weights: Array | None = None, *,
+    precise: bool = False, ones: bool = False,
+) -> tuple[list[np.ndarray], np.ndarray]:  # fmt: skip
     """Return the blocks of Zᵀ W Z, and Zᵀ W V, with W = diag(weights), in float64 on the host.
 
-    With ``precise``, features are computed and multiplied in float64 whatever their dtype.
+    With ``precise``, features are computed and multiplied in float64 whatever their dtype. With
+    ``ones``, V has a further column of ones.
     """  # V: (n, k), weights: (n,)
-    pairs = inner_products(factors, V, weights, precise=precise)
+    pairs = inner_products(factors, V, weights, precise=precise, ones=ones)
     host = [[np.asarray(array_ops.to_numpy(a), np.float64) for a in pair] for pair in pairs]
     return [pair[0] for pair in host], np.concatenate([pair[1] for pair in host])
 
@@ -28,8 +30,9 @@ def inner(factors: Factors) -> np.ndarray:
 
 
 def inner_products(
-    factors: Factors, V: Array | None = None, weights: Array | None = None, *, precise: bool = False
-) -> list[tuple[Array, Array]]:
+    factors: Factors, V: Array | None = None, weights: Array | None = None, *,
+    precise: bool = False, ones: bool = False,
+) -> list[tuple[Array, Array]]:  # fmt: skip
     """Return the same for each part, in the array library of its rows."""
     xp = factors.xp
     dtype = xp.float64 if precise else factors.dtype
@@ -41,6 +44,8 @@ def inner_products(
         z = array_ops.astype(z, dtype)
         z = z if P is None else z @ P
         v = array_ops.astype(aligned[0], dtype) if targets else z[:, :0]
+        if ones:
+            v = xp.concat((v, xp.ones_like(z[:, :1])), axis=1)
         if weighted:
             root = xp.sqrt(array_ops.astype(aligned[-1], dtype))[:, None]
             z, v = z * root, v * root

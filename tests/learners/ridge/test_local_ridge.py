@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import gramian
 from gramian import (
@@ -71,7 +72,7 @@ def dense_errors(K, Y, weights, alpha, by):
 @pytest.mark.parametrize("alpha", [0.1, [0.1, 3.0, 0.1]])
 def test_coefficients_and_predictions(X, Y, rng, inner, kind, alpha):
     local, new, weights = fitted(inner, X), rng.standard_normal((40, 4)), weights_of(kind)
-    model = KernelRidge(alpha, kernel=local).fit(X, Y, sample_weight=weights)
+    model = KernelRidge(alpha, kernel=local, fit_intercept=False).fit(X, Y, sample_weight=weights)
     K, root = local(X), np.sqrt(np.ones(N) if weights is None else weights)[:, None]
     A = root * K * root.T
     for j, each in enumerate(np.broadcast_to(alpha, 3)):
@@ -85,12 +86,13 @@ def test_coefficients_and_predictions(X, Y, rng, inner, kind, alpha):
 @pytest.mark.parametrize("by", ["loo", "gcv"])
 def test_errors_of_left_out_rows(X, Y, inner, kind, by):
     local, weights, alphas = fitted(inner, X), weights_of(kind), [3.0, 0.1, 0.003]
-    model = KernelRidge((by, alphas), kernel=local).fit(X, Y, sample_weight=weights)
+    model = KernelRidge((by, alphas), kernel=local, fit_intercept=False)
+    model.fit(X, Y, sample_weight=weights)
     K = local(X)
     expected = [dense_errors(K, Y, weights, alpha, by) for alpha in alphas]
     assert_allclose(model.path_.errors, expected, rtol=1e-8)
     assert_allclose(model.alpha_, np.array(alphas)[np.argmin(expected, axis=0)])
-    again = KernelRidge(model.alpha_, kernel=local).fit(X, Y, sample_weight=weights)
+    again = clone(model).set_params(alpha=model.alpha_).fit(X, Y, sample_weight=weights)
     assert_allclose(model.dual_coef_, again.dual_coef_, atol=1e-10)
 
 
@@ -144,7 +146,7 @@ def test_float32_and_sparse_rows(X, Y, inner):
 def test_small_alphas_need_float64(rng):
     X, y = (0.1 * rng.standard_normal((200, 2))).astype(np.float32), rng.standard_normal(200)
     local = Local(RBF(1.0), 2, random_state=0).fit(X)
-    dual = KernelRidge(1e-3, kernel=local).fit(X, y).dual_coef_
+    dual = KernelRidge(1e-3, kernel=local, fit_intercept=False).fit(X, y).dual_coef_
     K = RBF(1.0)(X.astype(np.float64)) * (local.labels_[:, None] == local.labels_)
     expected = np.linalg.solve(K + 1e-3 * np.eye(200), y)
     assert_allclose(dual, expected, atol=1e-6 * np.abs(expected).max())

@@ -3,7 +3,8 @@
 Let T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½. Then weighted fitted values are T c for each alpha,
 and the leverage of row i is h_i = Σ_j ± T_ij² / (λ_j + alpha). A fit without row i, with all its
 weight, has the residual (y_i - f_i) / (1 - h_i) there. Generalised cross-validation replaces each
-h_i by their mean.
+h_i by their mean. With an intercept, K̃ is centred, and each row has its share in the weight as
+further leverage.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 import scipy.linalg
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import Array, DType
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.exact import other_memory, weighted_matrix
 from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
-from gramian.learners.ridge.systems import STEPS, AlphaPath, Rule, Solution, System
+from gramian.learners.ridge.systems import STEPS, AlphaPath, Mean, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, projected, unprojected
@@ -46,7 +47,9 @@ class ExactPath(Strategy[System]):
                 "or set alpha to a number."
             )
         K, B = weighted_matrix(system), system.weighted(system.Y)
-        xp = gram.rows.xp
+        xp, mean, taken = gram.rows.xp, Mean(None), 0.0
+        if system.intercept:
+            mean, taken = _centre(K, system)
         if array_ops.is_foreign(K):
             values, V = xp.linalg.eigh(K)
         else:
@@ -56,15 +59,33 @@ class ExactPath(Strategy[System]):
         host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
         spectrum = Decomposition(host[0], np.empty(0), host[1])
         sums = Sums.without_features(system.Y, system.weights)
-        alphas = rule.alphas(spectrum.values, gram.dtype)
+        alphas = rule.alphas(max(spectrum.values.max(), taken), gram.dtype)
         if rule.error == "gcv":
-            errors = gcv_errors(spectrum, sums, alphas)
+            errors = gcv_errors(spectrum, sums, alphas, intercept=system.intercept)
         else:
-            rows = Factors(ArrayRows(V * roots))
-            errors = loo_errors(rows, None, spectrum, B, None, sums.weight, alphas)
+            rows = Factors(ArrayRows(system.projected(V * roots)))
+            errors = loo_errors(rows, None, spectrum, system, alphas, weighted=True)
         chosen = rule.choose(alphas, errors)
         dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
-        return Solution(system.weighted(dual), alphas=chosen, path=AlphaPath(alphas, errors))
+        dual = system.projected(dual)  # of rounding along q, which small alphas enlarge
+        return Solution(
+            system.weighted(dual),
+            array_ops.host_float64(mean.intercepts(dual)) if system.intercept else None,
+            alphas=chosen,
+            path=AlphaPath(alphas, errors),
+        )
+
+
+def _centre(K: Array, system: System) -> tuple[Mean, float]:
+    """Replace K by Π K Π, in place; return the mean, and the size qᵀKq of what that takes away."""
+    xp, q = array_ops.namespace(K), system.q
+    u = K @ q
+    size = float((xp.matrix_transpose(q) @ u)[0, 0])
+    half = u - 0.5 * size * q
+    turned = xp.matrix_transpose(q)
+    K -= half @ turned
+    K -= q @ xp.matrix_transpose(half)
+    return Mean(u / system.weight**0.5), size
 
 
 class FactoredPath(Strategy[System]):
@@ -93,55 +114,59 @@ class FactoredPath(Strategy[System]):
         factors, rule = system.factors, system.rule
         assert rule is not None
         sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
-        theta, chosen, path = factored_path(rule, sums, factors.core, factors.dtype, system)
-        return Solution(system.local(theta), alphas=chosen, path=path)
+        return factored_path(rule, sums, system)
 
 
-def factored_path(
-    rule: Rule, sums: Sums, core: BlockCore | None, dtype: DType, system: System | None = None
-) -> tuple[np.ndarray, np.ndarray, AlphaPath]:
-    """Return θ (r, n_targets), the chosen alphas (n_targets,), and the path.
-
-    Only "loo" needs the system, for its rows.
-    """
-    spectrum = Decomposition.of(sums, core)
-    alphas = rule.alphas(spectrum.values, dtype)
+def factored_path(rule: Rule, sums: Sums, system: System) -> Solution:
+    """Return the solution for the best alphas; only "loo" walks the rows of the system."""
+    factors, intercept = system.factors, system.intercept
+    used = sums.centred() if intercept else sums
+    spectrum = Decomposition.of(used, factors.core)
+    taken = sums.features @ _times(factors.core, sums.features) / sums.weight if intercept else 0.0
+    alphas = rule.alphas(max(spectrum.values.max(), taken), factors.dtype)
     if rule.error == "gcv":
-        errors = gcv_errors(spectrum, sums, alphas)
+        errors = gcv_errors(spectrum, used, alphas, intercept=intercept)
     else:
-        assert system is not None
-        rows, P = unprojected(system.factors)
+        rows, P = unprojected(factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
-        B = system.weighted(system.Y)
-        errors = loo_errors(
-            rows, turn, spectrum, B, system.root, sums.weight, alphas, precise=system.precise
-        )
+        mean = sums.features / sums.weight @ spectrum.P if intercept else None
+        errors = loo_errors(rows, turn, spectrum, system, alphas, mean=mean)
     chosen = rule.choose(alphas, errors)
-    return spectrum.solve(chosen), chosen, AlphaPath(alphas, errors)
+    theta, path = spectrum.solve(chosen), AlphaPath(alphas, errors)
+    intercepts = sums.intercepts(theta) if intercept else None
+    return Solution(system.local(theta), intercepts, alphas=chosen, path=path)
 
 
-def gcv_errors(spectrum: Decomposition, sums: Sums, alphas: np.ndarray) -> np.ndarray:
+def _times(core: BlockCore | None, v: np.ndarray) -> np.ndarray:
+    return v if core is None else core.matmul(v[:, None])[:, 0]
+
+
+def gcv_errors(
+    spectrum: Decomposition, sums: Sums, alphas: np.ndarray, *, intercept: bool
+) -> np.ndarray:
     """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed."""
     errors = np.full((len(alphas), len(sums.squares)), np.inf)
     values, signs = spectrum.values, spectrum.signs
     for i in np.flatnonzero(values.min() + alphas > 0):
         shifted = values + alphas[i]
         explained = (signs * (shifted + alphas[i]) / shifted**2) @ spectrum.right**2
-        free = 1.0 - (values / shifted).sum() / sums.rows
+        free = 1.0 - ((values / shifted).sum() + intercept) / sums.rows
         errors[i] = np.maximum(sums.squares - explained, 0.0) / sums.weight / free**2
     return errors
 
 
 def loo_errors(
-    rows: Factors, turn: Array | None, spectrum: Decomposition, B: Array, root: Array | None,
-    weight: float, alphas: np.ndarray, *, precise: bool = False,
+    rows: Factors, turn: Array | None, spectrum: Decomposition, system: System,
+    alphas: np.ndarray, *, mean: np.ndarray | None = None, weighted: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """Return mean squared leave-one-out errors, shape (n_alphas, n_targets), in one pass.
 
-    T of a block is its rows times ``turn`` (columns, r), times the ``root`` (n, 1) of their
-    weights. B (n, n_targets) has the weighted targets.
+    T of a block is its rows times ``turn`` (columns, r), minus ``mean`` (r,), times the roots of
+    their weights unless it is ``weighted`` already.
     """
+    B, root, precise = system.weighted(system.Y), system.root, not weighted and system.precise
+    root = None if weighted else root
     xp, n_targets = rows.xp, B.shape[1]
     errors = np.full((len(alphas), n_targets), np.inf)
     usable = np.flatnonzero(spectrum.values.min() + alphas > 0)
@@ -155,25 +180,29 @@ def loo_errors(
     onto_leverage = array_ops.like(inverse, rows.parts.example(), dtype)
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
+    moved = None if mean is None else array_ops.like(mean, rows.parts.example(), dtype)
+    shares = [system.share()] if system.intercept else []
 
     def prepare(columns: slice) -> Callable[..., Array]:
         part_turn = turn if turn is None else turn[columns, :]
 
-        def part(c: Array, b: Array, *w: Array) -> Array:
+        def part(c: Array, b: Array, *others: Array) -> Array:
             T = array_ops.astype(c, dtype)
             T = T if part_turn is None else T @ part_turn
-            T = T * array_ops.astype(w[0], dtype) if w else T
+            T = T if moved is None else T - moved
+            T = T if root is None else T * array_ops.astype(others[0], dtype)
             values = array_ops.astype(T @ onto_values, xp.float64)
             free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)
+            free = free - others[-1] if shares else free
             free = xp.where(free > least, free, xp.full_like(free, least))
             missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
             return xp.sum((missed / free[:, :, None]) ** 2, axis=0)
 
         return part
 
-    aligned = [rows.arrange(a) for a in (B, root) if a is not None]
+    aligned = [rows.arrange(a) for a in (B, root, *shares) if a is not None]
     spare = 8 * (2 * len(inverse) + 3 * len(usable) * (n_targets + 1))
     parts = rows.sum(prepare, *aligned, row_bytes=spare, label="leaving out rows")
     total = sum(np.asarray(array_ops.to_numpy(part)) for part in parts)
-    errors[usable] = total / weight
+    errors[usable] = total / system.weight
     return errors

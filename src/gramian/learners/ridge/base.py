@@ -39,7 +39,7 @@ from gramian.matrices.factors import Factors
 
 
 class RidgeLearner(KernelLearner):
-    """The linear system (K + alpha I) a = y, and f(x) = Σ k(x, x_i) a_i."""
+    """The linear system (K + alpha I) a = y - b, and f(x) = Σ k(x, x_i) a_i + b."""
 
     strategies = (
         LocalPath(),
@@ -56,6 +56,7 @@ class RidgeLearner(KernelLearner):
     _one_alpha = False  # whether one alpha is chosen for all targets
 
     alpha: float | Array | tuple | Literal["loo", "gcv"]
+    fit_intercept: bool
     tol: float
     max_iter: int
     validation_fraction: float | None
@@ -83,6 +84,7 @@ class RidgeLearner(KernelLearner):
             **known,
             solver=self.solver,
             rule=rule,
+            intercept=bool(self.fit_intercept),
             alphas=np.ones(np.size(self.alpha)) if rule is None else np.empty(0),
             tol=max(self.tol, 50 * array_ops.eps(dtype)),
             max_iter=self.max_iter,
@@ -120,7 +122,7 @@ class RidgeLearner(KernelLearner):
 
     def _solve(self, system: System) -> None:
         """Solve the system with the preferred strategy, and keep the solution."""
-        system = self._sharpened(system)
+        system, means = self._sharpened(system).centred()
         solution = self._choose(system).solve(system)
         precise = None
         default = system.rule is not None and system.rule.grid is None
@@ -129,6 +131,8 @@ class RidgeLearner(KernelLearner):
         if precise is not None:  # in float32, the path ended where rounding begins
             system = self._in_double(system, precise)
             solution = self._choose(system).solve(system)
+        if solution.intercepts is not None:
+            solution = solution._replace(intercepts=solution.intercepts + means)
         self._keep(solution, system)
 
     # All rows at once.
@@ -205,12 +209,14 @@ class RidgeLearner(KernelLearner):
         precise = rounds_too_much(factors, system.least_alpha, system.weights, seen=seen)
         sums = Sums.over(factors, system.Y, system.weights, precise=precise)
         sums = sums if before is None else before.plus(sums)
-        chosen, path = None, None
         if rule is None:
-            theta = factored_direct(sums, factors.core, system.alphas)
+            theta, intercepts = factored_direct(
+                sums, factors.core, system.alphas, intercept=system.intercept
+            )
+            solution = Solution(system.local(theta), intercepts)
         else:
-            theta, chosen, path = factored_path(rule, sums, factors.core, factors.dtype)
-        self._keep(Solution(system.local(theta), alphas=chosen, path=path), system)
+            solution = factored_path(rule, sums, system)
+        self._keep(solution, system)
         self._sums = sums
 
     # Alpha, and the fitted attributes.
@@ -258,6 +264,8 @@ class RidgeLearner(KernelLearner):
         setattr(self, name, learned)
         function = self._function(learned) if solution.function is None else solution.function
         self._learned = None if function is learned else function
+        none = np.zeros(system.n_targets)
+        self.intercept_: Any = none if solution.intercepts is None else solution.intercepts
         self.n_iter_ = solution.iterations
         self.residuals_ = np.array(solution.residuals)
         self.validation_errors_ = None if solution.errors is None else np.array(solution.errors)
@@ -281,11 +289,12 @@ class RidgeLearner(KernelLearner):
             self.path_ = self.path_._replace(errors=self.path_.errors.mean(axis=1))
 
     def _values(self, X: RowsLike) -> Array:
-        """Return K(X, training rows) @ dual_coef_, or the features of X @ coef_."""
+        """Return K(X, training rows) @ dual_coef_ or features @ coef_, plus the intercept."""
         check_is_fitted(self, "n_iter_")
         coefficients = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coef_
         learned = self.__dict__.get("_learned")
         new = self._new_rows(X, coefficients if learned is None else learned)
         if new.product.ndim > coefficients.ndim:
             new = new._replace(product=new.product[:, 0])
-        return new.rows.place.hand_back(array_ops.astype(new.product, new.dtype))
+        values = new.product + array_ops.beside(self.intercept_, new.product)
+        return new.rows.place.hand_back(array_ops.astype(values, new.dtype))

@@ -12,7 +12,6 @@ from gramian.learners.ridge.factored import Sums, blocks_bytes, from_sums, mean_
 from gramian.learners.ridge.falkon import streams
 from gramian.learners.ridge.systems import Solution, System, Watch, indefinite
 from gramian.learners.strategy import Strategy
-from gramian.matrices.normal_equations import normal_equations
 
 LARGE_CORE = 4000  # with more columns of Z than this, a system with links is solved by iteration
 
@@ -21,7 +20,8 @@ class Blockwise(Strategy[System]):
     """θ by conjugate gradients, for a core too large to decompose.
 
     With Z = Q R in blocks, θ = S Rᵀ u where (R S Rᵀ + alpha I) u = QᵀY. The preconditioner is this
-    matrix without the links.
+    matrix without the links. With an intercept, centred features are (I - q qᵀ) Q R: with c = Qᵀq,
+    G = I - c cᵀ and u = G^½ v, the system is (G^½ R S Rᵀ G^½ + alpha I) v = G^-½ (QᵀY - c qᵀY).
     """
 
     def serves(self, system: System) -> bool:
@@ -36,9 +36,9 @@ class Blockwise(Strategy[System]):
 
     def solve(self, system: System) -> Solution:
         factors = system.factors
-        blocks, right = normal_equations(factors, system.Y, system.weights)
+        sums = Sums.over(factors, system.Y, system.weights, precise=False)
         core, alphas = factors.core, system.alphas
-        roots, inverses = zip(*map(linalg.root_and_inverse, blocks), strict=True)
+        roots, inverses = zip(*map(linalg.root_and_inverse, sums.blocks), strict=True)
 
         def turned(matrices: Sequence[np.ndarray], V: np.ndarray) -> np.ndarray:
             return linalg.times_blocks(matrices, V)
@@ -53,14 +53,24 @@ class Blockwise(Strategy[System]):
         values = np.concatenate([np.maximum(each, 0.0) for each, _ in spectra])[:, None] + alphas
         vectors = [each for _, each in spectra]
 
+        back = [i.T for i in inverses]
+        right, root = turned(back, sums.right), _Root(None)
+        if system.intercept:
+            c = turned(back, sums.features[:, None]) / sums.weight**0.5
+            root = _Root(c)
+            right = root.inverse(right - c * (sums.targets / sums.weight**0.5))
+
         def theta(U: np.ndarray) -> np.ndarray:
-            return times_core(turned([r.T for r in roots], U))
+            return times_core(turned([r.T for r in roots], root(U)))
 
         def apply(U: np.ndarray) -> np.ndarray:
-            return turned(roots, theta(U)) + alphas * U
+            return root(turned(roots, theta(U))) + alphas * U
 
         def precondition(U: np.ndarray) -> np.ndarray:
             return turned(vectors, turned([v.T for v in vectors], U) / values)
+
+        def intercepts(theta: np.ndarray) -> np.ndarray | None:
+            return sums.intercepts(theta) if system.intercept else None
 
         watch = Watch(None)
         if system.held_out is not None:
@@ -68,13 +78,15 @@ class Blockwise(Strategy[System]):
 
             def error(U: np.ndarray, length: np.ndarray) -> float:
                 now = theta(U)
-                return mean_square(held_out, now, turned(held_out.blocks, now))
+                b = intercepts(now)
+                image = turned(held_out.blocks, now)
+                return mean_square(held_out, now, image, 0.0 if b is None else b)
 
             watch = Watch(error)
         try:
             u, _, left = linalg.conjugate_gradients(
                 apply,
-                turned([i.T for i in inverses], right),
+                right,
                 precondition,
                 tol=system.tol,
                 max_iter=system.max_iter,
@@ -83,4 +95,28 @@ class Blockwise(Strategy[System]):
         except linalg.NotPositiveDefiniteError:
             indefinite("negative eigenvalues")
         solution = watch.solution(u, left, system.tol)
-        return solution._replace(coefficients=system.local(theta(solution.coefficients)))
+        found = theta(solution.coefficients)
+        return solution._replace(coefficients=system.local(found), intercepts=intercepts(found))
+
+
+class _Root:
+    """G^½ for G = I - c cᵀ with ‖c‖ ≤ 1, of shape (r, 1); the identity without c."""
+
+    def __init__(self, c: np.ndarray | None) -> None:
+        self._unit, self._size = c, 1.0
+        if c is not None:
+            length = float(np.linalg.norm(c))
+            self._unit = c / max(length, np.finfo(float).tiny)
+            self._size = max(1.0 - length**2, 0.0) ** 0.5
+
+    def __call__(self, V: np.ndarray) -> np.ndarray:
+        return self._scaled(V, self._size)
+
+    def inverse(self, V: np.ndarray) -> np.ndarray:
+        """Return G^-½ V, or its pseudo-inverse where a constant is among the features."""
+        return self._scaled(V, 1.0 / self._size if self._size > 1e-7 else 0.0)
+
+    def _scaled(self, V: np.ndarray, size: float) -> np.ndarray:
+        if self._unit is None:
+            return V
+        return V + (size - 1.0) * self._unit * (self._unit.T @ V)

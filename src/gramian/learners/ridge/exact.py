@@ -12,7 +12,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
-from gramian.learners.ridge.systems import Solution, System, Watch
+from gramian.learners.ridge.systems import Mean, Solution, System, Watch
 from gramian.learners.strategy import Strategy
 from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
@@ -37,16 +37,30 @@ class ExactDirect(Strategy[System]):
         K, B = weighted_matrix(system), system.weighted(system.Y)
         xp = array_ops.namespace(K)
         diagonal = array_ops.copy(xp.linalg.diagonal(K))
-        out = xp.zeros_like(B)
+        out, intercepts = xp.zeros_like(B), np.zeros(len(alphas))
         # OpenBLAS's threaded Cholesky crashes on larger matrices (its issue 2562).
         with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
             for alpha in np.unique(alphas):
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
-                part = array_ops.solve_symmetric(A, array_ops.take_columns(B, where))
+                right = array_ops.take_columns(B, where)
+                if system.intercept:  # q is one more target: its part is what a constant changes
+                    right = xp.concat((right, system.q), axis=1)
+                part = array_ops.solve_symmetric(A, right)
+                if system.intercept:
+                    part, b = _without_mean(system, part)
+                    intercepts[where] = b
                 for i, column in enumerate(where):
                     out[:, int(column)] = part[:, i]
-        return Solution(system.weighted(out))
+        return Solution(system.weighted(out), intercepts if system.intercept else None)
+
+
+def _without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
+    """Return d (n, c) orthogonal to q, and the intercepts, from solutions with q as last target."""
+    xp, d, constant = array_ops.namespace(found), found[:, :-1], found[:, -1:]
+    turned = xp.matrix_transpose(system.q)
+    b = (turned @ d) / (turned @ constant)
+    return d - constant * b, array_ops.host_float64(b)[0] / system.weight**0.5
 
 
 class ExactIterative(Strategy[System]):
@@ -72,16 +86,20 @@ class ExactIterative(Strategy[System]):
         B = system.weighted(system.Y)
         rank = preconditioner_rank(n)
         F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
-        Q, eigenvalues = linalg.orthonormal_columns(system.weighted(F))
+        Q, eigenvalues = linalg.orthonormal_columns(system.projected(system.weighted(F)))
         shift = array_ops.like(system.alphas, B)
         # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
         middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
-        held_out = _HeldOutRows(system)
+        mean = Mean(None)
+        if system.intercept:
+            image = system.weighted(gram.matmul(system.weighted(system.q)))
+            mean = Mean(image / system.weight**0.5)
+        held_out = _HeldOutRows(system, mean)
 
         def apply(V: Array) -> Array:
             image = gram.matmul(system.weighted(V))
             held_out.look_at(image)
-            return system.weighted(image) + shift * V
+            return system.projected(system.weighted(image)) + shift * V
 
         def precondition(V: Array) -> Array:
             return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
@@ -98,7 +116,11 @@ class ExactIterative(Strategy[System]):
                 "solver='direct'."
             ) from error
         solution = watch.solution(dual, left, system.tol)
-        return solution._replace(coefficients=system.weighted(solution.coefficients))
+        found = system.projected(solution.coefficients)
+        return solution._replace(
+            coefficients=system.weighted(found),
+            intercepts=array_ops.host_float64(mean.intercepts(found)) if system.intercept else None,
+        )
 
 
 def other_memory(system: System) -> Amounts:
@@ -107,7 +129,7 @@ def other_memory(system: System) -> Amounts:
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
     columns = min(n, tile_columns(gram.rows.example()))
     return {
-        "targets": 4 * 8 * n * (t + 1),
+        "targets": 4 * 8 * n * (t + 3),
         "blocks": gram.rows.walk_bytes(item * (columns + 4 * t)),
     }
 
@@ -135,7 +157,8 @@ class _HeldOutRows:
     values.
     """
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, mean: Mean) -> None:
+        self._mean = mean
         if system.held_out is None:
             self._numbers = np.empty(0, dtype=int)
             return
@@ -151,4 +174,5 @@ class _HeldOutRows:
 
     def error(self, X: Array, length: Array) -> float:
         self._left = self._left - length * self._image
-        return float(self._xp.sum(self._weights * self._left**2))
+        missed = self._left - self._mean.intercepts(X)
+        return float(self._xp.sum(self._weights * missed**2))

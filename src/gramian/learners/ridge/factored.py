@@ -27,23 +27,31 @@ class Sums(NamedTuple):
     squares: np.ndarray  # the diagonal of YᵀWY, (n_targets,)
     weight: float
     rows: int  # the number of rows with weight
+    features: np.ndarray  # ZᵀW1, (r,)
+    targets: np.ndarray  # YᵀW1, (n_targets,)
 
     @classmethod
     def over(cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool) -> Sums:
         """Sum over all rows; Y has shape (n, n_targets), weights (n,)."""
-        blocks, right = normal_equations(factors, Y, weights, precise=precise)
-        return cls.without_features(Y, weights)._replace(blocks=blocks, right=right)
+        blocks, right = normal_equations(factors, Y, weights, precise=precise, ones=True)
+        return cls.without_features(Y, weights)._replace(
+            blocks=blocks, right=right[:, :-1], features=right[:, -1]
+        )
 
     @classmethod
     def without_features(cls, Y: Array, weights: Array | None) -> Sums:
         """Return only the sums of targets and weights."""
-        xp, n = array_ops.namespace(Y), Y.shape[0]
-        squares = xp.sum(Y**2 if weights is None else Y**2 * weights[:, None], axis=0)
-        host = np.asarray(array_ops.to_numpy(squares))
+        xp, n, none = array_ops.namespace(Y), Y.shape[0], np.empty(0)
+        squares, targets = (
+            array_ops.host_float64(
+                xp.sum(values if weights is None else values * weights[:, None], axis=0)
+            )
+            for values in (Y**2, Y)
+        )
         if weights is None:
-            return cls([], np.empty(0), host, float(n), n)
+            return cls([], none, squares, float(n), n, none, targets)
         usable = int(xp.sum(array_ops.astype(weights > 0, xp.int64)))
-        return cls([], np.empty(0), host, float(xp.sum(weights)), usable)
+        return cls([], none, squares, float(xp.sum(weights)), usable, none, targets)
 
     def plus(self, other: Sums) -> Sums:
         return Sums(
@@ -52,7 +60,25 @@ class Sums(NamedTuple):
             self.squares + other.squares,
             self.weight + other.weight,
             self.rows + other.rows,
+            self.features + other.features,
+            self.targets + other.targets,
         )
+
+    def centred(self) -> Sums:
+        """Return the sums over features and targets minus their weighted means, in one block."""
+        inner = scipy.linalg.block_diag(*self.blocks)
+        inner -= np.outer(self.features / self.weight, self.features)
+        return self._replace(
+            blocks=[inner],
+            right=self.right - np.outer(self.features / self.weight, self.targets),
+            squares=np.maximum(self.squares - self.targets**2 / self.weight, 0.0),
+            features=np.zeros_like(self.features),
+            targets=np.zeros_like(self.targets),
+        )
+
+    def intercepts(self, theta: np.ndarray) -> np.ndarray:
+        """Return b (n_targets,) with Σ w (y - zᵀθ - b) = 0; θ has shape (r, n_targets)."""
+        return (self.targets - self.features @ theta) / self.weight
 
 
 class Factored(Strategy[System]):
@@ -71,8 +97,10 @@ class Factored(Strategy[System]):
     def solve(self, system: System) -> Solution:
         factors = system.factors
         sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
-        theta = factored_direct(sums, factors.core, system.alphas)
-        return Solution(system.local(theta))
+        theta, intercepts = factored_direct(
+            sums, factors.core, system.alphas, intercept=system.intercept
+        )
+        return Solution(system.local(theta), intercepts)
 
 
 def targets_bytes(system: System) -> Amounts:
@@ -98,13 +126,41 @@ def blocks_bytes(factors: Factors) -> int:
     return 8 * sum(Z.shape[1] ** 2 for Z in factors.parts)
 
 
-def factored_direct(sums: Sums, core: BlockCore | None, alphas: np.ndarray) -> np.ndarray:
-    """Return θ (r, n_targets) from one decomposition, or Cholesky factors per alpha and block."""
+def factored_direct(
+    sums: Sums, core: BlockCore | None, alphas: np.ndarray, *, intercept: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return θ (r, n_targets) and the intercepts, from sums over the rows.
+
+    It takes one decomposition, or Cholesky factors per alpha and block.
+    """
     if core is None:  # blocks are independent
-        edges = np.cumsum([len(block) for block in sums.blocks])[:-1]
-        pairs = zip(sums.blocks, np.split(sums.right, edges), strict=True)
-        return np.concatenate([linalg.shifted_solver(A, alphas)(b) for A, b in pairs])
-    return Decomposition.of(sums, core).solve(alphas)
+        return (
+            _bordered(sums, alphas) if intercept else (_by_blocks(sums, sums.right, alphas), None)
+        )
+    theta = Decomposition.of(sums.centred() if intercept else sums, core).solve(alphas)
+    return theta, sums.intercepts(theta) if intercept else None
+
+
+def _by_blocks(sums: Sums, right: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+    edges = np.cumsum([len(block) for block in sums.blocks])[:-1]
+    pairs = zip(sums.blocks, np.split(right, edges), strict=True)
+    return np.concatenate([linalg.shifted_solver(A, alphas)(b) for A, b in pairs])
+
+
+def _bordered(sums: Sums, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve with e = ZᵀW1 as border: [ZᵀWZ + alpha I, e; eᵀ, Σw] [θ; b] = [ZᵀWY; Σ w y].
+
+    A constant is one more target, whose solution e' makes blocks independent:
+    b = (Σ w y - eᵀθ') / (Σw - eᵀe') and θ = θ' - e' b, with the solution θ' without an intercept.
+    """
+    e, t = sums.features, len(alphas)
+    different, which = np.unique(alphas, return_inverse=True)
+    right = np.column_stack((sums.right, *[e] * len(different)))
+    found = _by_blocks(sums, right, np.concatenate((alphas, different)))
+    theta, constant = found[:, :t], found[:, t:][:, which]
+    left = np.maximum(sums.weight - e @ constant, 10 * np.finfo(float).eps * sums.weight)
+    b = (sums.targets - e @ theta) / left
+    return theta - constant * b, b
 
 
 class Decomposition(NamedTuple):
@@ -141,10 +197,11 @@ class Decomposition(NamedTuple):
         return np.where(self.values < 0, -1.0, 1.0)
 
 
-def mean_square(sums: Sums, theta: np.ndarray, image: np.ndarray) -> float:
-    """Return the mean of w (y - zᵀθ)² from sums over the rows and the image ZᵀWZ θ.
+def mean_square(sums: Sums, theta: np.ndarray, image: np.ndarray, b: np.ndarray | float) -> float:
+    """Return the mean of w (y - zᵀθ - b)² from sums over the rows and the image ZᵀWZ θ.
 
-    ``theta`` and ``image`` have shape (r, n_targets).
+    ``theta`` and ``image`` have shape (r, n_targets), b (n_targets,).
     """
     squares = sums.squares - 2 * (theta * sums.right).sum(axis=0) + (theta * image).sum(axis=0)
+    squares += b * (b * sums.weight - 2 * (sums.targets - sums.features @ theta))
     return float(np.maximum(squares, 0.0).mean() / sums.weight)

@@ -86,24 +86,29 @@ class Streamed(Strategy[System]):
         precondition = _preconditioner(system)
         with one_blas_thread():
             products = _Products(system, room)
-            right, *of_held_out = products.with_targets(system.Y)
+            (right, e), *of_held_out = products.with_targets(system.Y)
+            mean = e / system.weight if system.intercept else np.zeros_like(e)
             watch = Watch(None)
             if of_held_out:
-                held_out = _HeldOut(system, of_held_out[0])
+                held_out = _HeldOut(system, *of_held_out[0], mean)
                 watch = Watch(held_out.error)
 
             def apply(V: np.ndarray) -> np.ndarray:
                 image, *other = products.with_features(V)
                 if other:
                     held_out.look_at(other[0])
-                return image + alphas * V
+                return image - mean * (e.T @ V) + alphas * V
 
             tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # products are rounded
             theta, _, left = linalg.conjugate_gradients(
                 apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch
             )
         solution = watch.solution(theta, left, tol)
-        return solution._replace(coefficients=system.local(solution.coefficients))
+        found = solution.coefficients
+        return solution._replace(
+            coefficients=system.local(found),
+            intercepts=-(mean.T @ found)[0] if system.intercept else None,
+        )
 
 
 def streams(factors: Factors) -> bool:
@@ -202,7 +207,7 @@ class _FusedValues:
 
 
 class _Products:
-    """Sums over all rows: ZᵀWY and ZᵀWZ V, and the same with the weights of held-out rows."""
+    """Sums over all rows: ZᵀW[Y, 1] and ZᵀWZ V, and the same with the weights of held-out rows."""
 
     def __init__(self, system: System, room: int) -> None:
         factors = system.factors
@@ -214,9 +219,15 @@ class _Products:
         weights = (system.weights, system.held_out)
         self._weights = [self._C.arrange(w)[:, None] for w in weights if w is not None]
 
-    def with_targets(self, Y: Array) -> list[np.ndarray]:
-        """Return ZᵀWY (r, n_targets) for each kind of weights; Y has shape (n, n_targets)."""
-        return self._sum(lambda values, y: y, Y.shape[1], self._C.arrange(Y))
+    def with_targets(self, Y: Array) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ZᵀWY (r, n_targets) and ZᵀW1 (r, 1) for each kind of weights."""
+
+        def beside_one(values: Any, y: Array) -> Array:
+            xp = array_ops.namespace(y)
+            return xp.concat((y, xp.ones_like(y[:, :1])), axis=1)
+
+        sums = self._sum(beside_one, Y.shape[1] + 1, self._C.arrange(Y))
+        return [(each[:, :-1], each[:, -1:]) for each in sums]
 
     def with_features(self, V: np.ndarray) -> list[np.ndarray]:
         """Return ZᵀWZ V (r, c) for each kind of weights; V has shape (r, c)."""
@@ -262,8 +273,11 @@ class _Products:
 class _HeldOut:
     """The error on held-out rows, from their ZᵀWZ times each direction of the iteration."""
 
-    def __init__(self, system: System, right: np.ndarray) -> None:
-        self._sums = Sums.without_features(system.Y, system.held_out)._replace(right=right)
+    def __init__(self, system: System, right: np.ndarray, e: np.ndarray, mean: np.ndarray) -> None:
+        self._sums = Sums.without_features(system.Y, system.held_out)._replace(
+            right=right, features=e[:, 0]
+        )
+        self._mean = mean  # of the features of the other rows, which gives the intercept
         self._image = np.zeros_like(right)
         self._total = np.zeros_like(right)
 
@@ -272,7 +286,7 @@ class _HeldOut:
 
     def error(self, theta: np.ndarray, length: np.ndarray) -> float:
         self._total = self._total + length * self._image
-        return mean_square(self._sums, theta, self._total)
+        return mean_square(self._sums, theta, self._total, -(self._mean.T @ theta)[0])
 
 
 def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
@@ -288,9 +302,12 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
     sample = Factors(factors.parts[0].choose(np.sort(numbers)))
-    inner = array_ops.astype(
-        inner_products(sample, precise=system.precise)[0][0], factors.xp.float64
+    inner, e = (
+        array_ops.astype(each, factors.xp.float64)
+        for each in inner_products(sample, precise=system.precise, ones=True)[0]
     )
+    if system.intercept:
+        inner -= (e / size) @ factors.xp.matrix_transpose(e)
     inner *= mass / size
     P = unprojected(factors)[1]
     if P is not None:

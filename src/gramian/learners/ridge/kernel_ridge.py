@@ -25,6 +25,9 @@ __all__ = ["KernelRidge", "KernelRidgeClassifier"]
 class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     """Kernel ridge regression: least squares in feature space, with an L2 penalty.
 
+    It minimises Σ w (y - f - b)² + alpha ‖f‖², with f(x) = Σ k(x, x_i) a_i and an intercept b that
+    is not penalised: far from the data, predictions of a kernel such as RBF tend to b.
+
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
     kernel is replaced by its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` gives
     the exact solution at any size, by conjugate gradients with a pivoted Cholesky preconditioner,
@@ -40,6 +43,9 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         from your own values, pass ``("loo", [0.1, 1.0, 10.0])``.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
+    fit_intercept : bool, default=True
+        Whether there is an intercept, as in scikit-learn's Ridge. scikit-learn's KernelRidge has
+        none.
     solver : {"auto", "direct", "iterative"}, default="auto"
         How to solve the linear system. With the exact matrix: factorise it, or iterate without
         storing it; both use a plain kernel exactly. With an approximation: factorise the matrix of
@@ -64,6 +70,8 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         The coefficients a of f(x) = Σ k(x, x_i) a_i, if K is exact.
     coef_ : array of shape (r,) or (r, n_targets)
         The coefficients of the r features, if K is approximated.
+    intercept_ : float or array of shape (n_targets,)
+        The intercept b; 0 if ``fit_intercept=False``.
     alpha_ : float or array of shape (n_targets,)
         The penalty in use; one per target if y is two-dimensional.
     path_ : AlphaPath or None
@@ -113,6 +121,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
+        fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -121,6 +130,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
+        self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -177,6 +187,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
         if Y.ndim == 1:
             name = "dual_coef_" if hasattr(self, "dual_coef_") else "coef_"
             setattr(self, name, getattr(self, name)[:, 0])
+            self.intercept_ = float(self.intercept_[0])
             self._keep_one()
 
     def predict(self, X: RowsLike) -> Array:
@@ -198,7 +209,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
 
     Parameters
     ----------
-    alpha, kernel, solver, tol, max_iter, validation_fraction, random_state
+    alpha, kernel, fit_intercept, solver, tol, max_iter, validation_fraction, random_state
         As in :class:`KernelRidge`; alpha may have one number per class. "loo" and "gcv" choose one
         alpha for all classes, by the error on the targets -1 and 1.
     class_weight : dict, "balanced" or None, default=None
@@ -210,6 +221,8 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         The class labels, sorted.
     dual_coef_ or coef_ : array
         As in :class:`KernelRidge`, with one column per class, or a single one for two classes.
+    intercept_ : array of shape (n_classes,) or (1,)
+        The intercepts.
     alpha_ : float, or array of shape (n_classes,) if alpha has one number per class
     kernel_, approximation_, points_, path_, n_iter_, residuals_, validation_errors_
         As in :class:`KernelRidge`.
@@ -235,6 +248,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         kernel: LearnerKernel = "rbf",
         *,
         class_weight: dict | Literal["balanced"] | None = None,
+        fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -244,6 +258,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
         self.alpha = alpha
         self.kernel = kernel
         self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

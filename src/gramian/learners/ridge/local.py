@@ -3,7 +3,8 @@
 With A_b = D_b + alpha I, M = I + Σ Z_bᵀ A_b⁻¹ Z_b and w = M⁻¹ Σ Z_bᵀ A_b⁻¹ Y_b, the coefficients
 are a_b = A_b⁻¹ (Y_b - Z_b w). The inverse of K̃ + alpha I has the blocks
 A_b⁻¹ - A_b⁻¹ Z_b M⁻¹ Z_bᵀ A_b⁻¹; a fit without row i misses it by a_i divided by the i-th entry of
-the diagonal. Weighted rows have W^½ on both sides.
+the diagonal. Weighted rows have W^½ on both sides. With an intercept, q is one more target, whose
+solution d_q turns d into d - d_q b, orthogonal to q, and takes d_q² / qᵀd_q from the diagonal.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class LocalPath(Strategy[System]):
     def solve(self, system: System) -> Solution:
         rule = system.rule
         assert rule is not None
-        grid = rule.alphas(np.array([_largest(system)]), _local(system).dtype)
+        grid = rule.alphas(_largest(system), _local(system).dtype)
         errors: dict[int, np.ndarray] = {}
         step = 1 if rule.grid is not None else COARSE
         wanted = list(range(0, len(grid), step))
@@ -82,9 +83,23 @@ class _Inner(NamedTuple):
     """What is needed of a block for one alpha, weighted by W^½."""
 
     z: Array | None  # Z_b, of shape (n_b, r)
-    targets: Array  # A_b⁻¹ Y_b, of shape (n_b, t)
+    targets: Array  # A_b⁻¹ Y_b, of shape (n_b, t), or (n_b, t + 1) with q as last target
     features: Array | None  # A_b⁻¹ Z_b, of shape (n_b, r)
     diagonal: Array | None  # of A_b⁻¹, where it is wanted
+
+
+class _Between(NamedTuple):
+    """What all blocks tell together."""
+
+    factor: np.ndarray | None  # of M; None where nothing is between blocks
+    w: np.ndarray | None  # (r, t), or (r, t + 1)
+    along: np.ndarray | None  # qᵀd, (t + 1,); None without an intercept
+
+    @property
+    def b(self) -> np.ndarray:
+        """What is taken of d_q for each target."""
+        assert self.along is not None
+        return self.along[:-1] / self.along[-1]
 
 
 class _Blocks:
@@ -99,6 +114,9 @@ class _Blocks:
         self.alpha = alpha
         self.wants_diagonal = diagonal
         Y = array_ops.take_columns(system.weighted(system.Y), columns)
+        self.intercept = system.intercept
+        if self.intercept:
+            Y = array_ops.namespace(Y).concat((Y, system.q), axis=1)
         self.Y = array_ops.like(groups.arrange(Y), points)
         root = system.root
         self.root = None if root is None else array_ops.like(groups.arrange(root), points)
@@ -169,67 +187,80 @@ class _Blocks:
         assert self.local.place is not None
         return _sum(self.local.place.call(parts) or ())
 
-    def between(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The Cholesky factor of M, and w; None where nothing is between blocks."""
-        if not self.local.width:
-            return None
-        M, right = self.total(_Blocks.sums, "kernel ridge")
-        M = np.eye(len(M)) + (M + M.T) / 2
-        factor = scipy.linalg.cholesky(M, lower=True)
-        return factor, scipy.linalg.cho_solve((factor, True), right)
+    def between(self) -> _Between:
+        """M, w and qᵀd, from sums over the blocks."""
+        if not self.local.width and not self.intercept:
+            return _Between(None, None, None)
+        M, right, along = self.total(_Blocks.sums, "kernel ridge")
+        factor = w = None
+        if self.local.width:
+            M = np.eye(len(M)) + (M + M.T) / 2
+            factor = scipy.linalg.cholesky(M, lower=True)
+            w = scipy.linalg.cho_solve((factor, True), right)
+            along = along - right[:, -1] @ w  # its last column is Zᵀ A⁻¹ q
+        return _Between(factor, w, along if self.intercept else None)
 
-    def sums(self, b: int) -> tuple[np.ndarray, np.ndarray]:
-        """Z_bᵀ A_b⁻¹ Z_b and Z_bᵀ A_b⁻¹ Y_b."""
+    def sums(self, b: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Z_bᵀ A_b⁻¹ Z_b, Z_bᵀ A_b⁻¹ Y_b and, for the last column of Y, Y_bᵀ A_b⁻¹ Y_b."""
         inner = self.inner(b)
-        assert inner.z is not None
+        last = self._of(b, self.Y)[:, -1]
+        along = array_ops.host_float64(last @ array_ops.astype(inner.targets, last.dtype))
+        if inner.z is None:
+            return np.empty((0, 0)), np.empty((0, len(along))), along
         turned = self.xp.matrix_transpose(inner.z)
         products = (turned @ array_ops.astype(V, turned.dtype) for V in inner[1:3])
         h, G = (array_ops.host_float64(product) for product in products)
-        return G, h
+        return G, h, along
 
-    def coefficients(self, b: int, w: np.ndarray | None) -> tuple[_Inner, Array]:
-        """The block, and its coefficients W^-½ a_b, of shape (n_b, t), in float64."""
+    def coefficients(self, b: int, found: _Between) -> tuple[_Inner, Array, Array | None]:
+        """The block, its d (n_b, t) in float64, and with an intercept d_q (n_b, 1)."""
         inner = self.inner(b)
         own = array_ops.astype(inner.targets, self.xp.float64)
-        if w is None or inner.features is None:
-            return inner, own
-        moved = array_ops.like(w, inner.features, self.xp.float64)
-        return inner, own - array_ops.astype(inner.features, self.xp.float64) @ moved
+        if found.w is not None and inner.features is not None:
+            moved = array_ops.like(found.w, inner.features, self.xp.float64)
+            own = own - array_ops.astype(inner.features, self.xp.float64) @ moved
+        if found.along is None:
+            return inner, own, None
+        own, constant = own[:, :-1], own[:, -1:]
+        return inner, own - constant * array_ops.like(found.b, own), constant
 
 
-def solved(system: System, alphas: np.ndarray) -> BlockFunction:
-    """The learned function, with one alpha for each target."""
+def solved(system: System, alphas: np.ndarray) -> tuple[BlockFunction, np.ndarray | None]:
+    """The learned function and its intercepts, with one alpha for each target."""
     local, t = _local(system), len(alphas)
     xp, n = array_ops.namespace(local.groups.points), system.factors.shape[0]
     dual = array_ops.empty((n, t), local.groups.points, xp.float64)
-    others = np.zeros((len(local), local.width, t))
+    others, intercepts = np.zeros((len(local), local.width, t)), np.zeros(t)
     for alpha in np.unique(alphas):
         where = np.flatnonzero(alphas == alpha)
         blocks = _Blocks(system, float(alpha), where)
         found = blocks.between()
-        w = None if found is None else found[1]
-        found_of = partial(_finished, w=w)
+        if found.along is not None:
+            intercepts[where] = found.b / system.weight**0.5
+        found_of = partial(_finished, found=found)
         for b, (own, share) in enumerate(blocks.walk(found_of, "kernel ridge")):
             for i, column in enumerate(where):
                 dual[local.groups.span(b), int(column)] = own[:, i]
             if share is not None:
                 others[b][:, where] = share
+    kept = intercepts if system.intercept else None
     if not local.width:
-        return BlockFunction(dual, None)
-    return BlockFunction.from_shares(dual, array_ops.like(others, dual))
+        return BlockFunction(dual, None), kept
+    return BlockFunction.from_shares(dual, array_ops.like(others, dual)), kept
 
 
 def _solution(system: System, alphas: np.ndarray) -> Solution:
     try:
-        function = solved(system, alphas)
+        function, intercepts = solved(system, alphas)
     except linalg.NotPositiveDefiniteError:
         indefinite("negative eigenvalues larger than alpha in a block")
-    return Solution(_local(system).groups.restore(function.dual), function=function)
+    dual = _local(system).groups.restore(function.dual)
+    return Solution(dual, intercepts, function=function)
 
 
-def _finished(blocks: _Blocks, b: int, w: np.ndarray | None) -> tuple[Array, np.ndarray | None]:
+def _finished(blocks: _Blocks, b: int, found: _Between) -> tuple[Array, np.ndarray | None]:
     """The coefficients a_b of a block, and Z_bᵀ a_b if there are features."""
-    inner, own = blocks.coefficients(b, w)
+    inner, own, _ = blocks.coefficients(b, found)
     if inner.z is None:
         return blocks.weighted(b, own), None
     turned = blocks.xp.matrix_transpose(array_ops.astype(inner.z, blocks.xp.float64))
@@ -247,20 +278,21 @@ def _error(system: System, alpha: float, by: str) -> np.ndarray:
     return total / sums.weight * (sums.rows / float(free)) ** 2
 
 
-def _missed(
-    blocks: _Blocks, b: int, found: tuple[np.ndarray, np.ndarray] | None, by: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _missed(blocks: _Blocks, b: int, found: _Between, by: str) -> tuple[np.ndarray, np.ndarray]:
     """The squared errors of a block's rows, and the sum of the inverse's diagonal."""
     xp = blocks.xp
-    inner, own = blocks.coefficients(b, None if found is None else found[1])
+    inner, own, constant = blocks.coefficients(b, found)
     free = inner.diagonal
     assert free is not None
-    if found is not None:
+    if found.factor is not None:
         assert inner.features is not None
         turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
         free = free - xp.sum(
-            linalg.solve_lower(array_ops.like(found[0], turned), turned) ** 2, axis=0
+            linalg.solve_lower(array_ops.like(found.factor, turned), turned) ** 2, axis=0
         )
+    if constant is not None:
+        assert found.along is not None
+        free = free - constant[:, 0] ** 2 / float(found.along[-1])
     least = float(np.finfo(float).tiny)
     free = xp.where(free > least, free, xp.full_like(free, least))
     missed = own / free[:, None] if by == "loo" else own
@@ -318,7 +350,7 @@ def _besides(system: System) -> Amounts:
     rows = 0 if item == 8 else n * local.groups.row_bytes * 8 // item
     return {
         "rows in float64": rows,
-        "targets": 8 * n * (5 * t + 2),
+        "targets": 8 * n * (5 * t + 4),
         # M, its factor and its parts that wait to be added; a vector for each block.
         "what is between blocks": 8 * ((3 + 2 * workers) * r**2 + 2 * len(local) * r * t),
         # Besides D: features and targets in float64, and what they become.
@@ -329,7 +361,7 @@ def _besides(system: System) -> Amounts:
 def _kept_bytes(system: System) -> int:
     """What it takes to keep Z_b and A_b⁻¹ Z_b of all blocks between the two passes."""
     r, item = _local(system).width, array_ops.itemsize(_local(system).dtype)
-    return system.factors.shape[0] * ((item + 8) * r + 8 * (system.n_targets + 1)) if r else 0
+    return system.factors.shape[0] * ((item + 8) * r + 8 * (system.n_targets + 2)) if r else 0
 
 
 def _keeps(system: System) -> bool:

@@ -1,7 +1,10 @@
 """The linear systems of kernel ridge, and their solutions.
 
-The solution of (W^½ K W^½ + alpha I) b = W^½ y gives the coefficients a = W^½ b of
-f(x) = Σ k(x, x_i) a_i.
+The solution of (W^½ K W^½ + alpha I) d = W^½ y gives the coefficients a = W^½ d of
+f(x) = Σ k(x, x_i) a_i. An intercept b has no penalty: Σ w (y - f - b)² + alpha ‖f‖² is smallest
+where d is orthogonal to q = W^½ 1 / √Σw and solves the same system projected onto the complement
+of q, (Π W^½ K W^½ Π + alpha I) d = Π W^½ y with Π = I - q qᵀ. There Σ w (y - f - b) = 0. Features
+are centred instead, by their weighted mean, which is the same.
 """
 
 from __future__ import annotations
@@ -37,13 +40,13 @@ class Rule(NamedTuple):
     grid: np.ndarray | None
     shared: bool
 
-    def alphas(self, values: np.ndarray, dtype: DType) -> np.ndarray:
-        """Return the grid, by default from the largest of the eigenvalues (r,) down to rounding."""
+    def alphas(self, largest: float, dtype: DType) -> np.ndarray:
+        """Return the grid, by default from about the largest eigenvalue down to rounding."""
         if self.grid is not None:
             return self.grid
         grid = np.geomspace(1.0, LEAST, STEPS)
         grid = grid[grid >= 10 * array_ops.eps(dtype)]
-        return max(float(values.max()), np.finfo(float).tiny) * grid
+        return max(float(largest), np.finfo(float).tiny) * grid
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the alpha with the smallest error for each target, shape (n_targets,).
@@ -71,7 +74,8 @@ class System(Problem):
     validates: bool = False  # whether rows are held out
     alphas: np.ndarray  # (n_targets,); empty if there is a rule
     tol: float
-    Y: Array | None = None  # (n, n_targets), in float64
+    intercept: bool = False
+    Y: Array | None = None  # (n, n_targets), in float64; with an intercept, centred
     held_out: Array | None = None  # (n,): weights of held-out rows, 0 for the others
 
     @property
@@ -108,6 +112,54 @@ class System(Problem):
         root = self.root
         return V if root is None else V * root
 
+    @cached_property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        if self.weights is None:
+            return float(self.rows.shape[0])
+        return float(array_ops.namespace(self.weights).sum(self.weights))
+
+    @cached_property
+    def q(self) -> Array:
+        """The unit vector W^½ 1 / √Σw, as a column (n, 1)."""
+        assert self.Y is not None
+        xp = array_ops.namespace(self.Y)
+        return self.weighted(xp.ones_like(self.Y[:, :1])) / self.weight**0.5
+
+    def projected(self, V: Array) -> Array:
+        """Return Π V for V (n, c), or V without an intercept."""
+        if not self.intercept:
+            return V
+        return V - self.q @ (array_ops.namespace(V).matrix_transpose(self.q) @ V)
+
+    def share(self) -> Array:
+        """The share of each row in the weight, which is its leverage on the intercept: (n, 1)."""
+        if self.weights is None:
+            return self.rows.place.constant(1.0 / self.weight)[:, None]
+        return self.weights[:, None] / self.weight
+
+    def centred(self) -> tuple[System, np.ndarray]:
+        """Return the system with targets minus their weighted means, and the means (n_targets,)."""
+        if not self.intercept:
+            return self, np.zeros(self.n_targets)
+        assert self.Y is not None
+        xp = array_ops.namespace(self.Y)
+        total = self.Y if self.weights is None else self.Y * self.weights[:, None]
+        means = array_ops.host_float64(xp.sum(total, axis=0)) / self.weight
+        return replace(self, Y=self.Y - array_ops.beside(means, self.Y)), means
+
+
+class Mean(NamedTuple):
+    """W^½ K W^½ q / √Σw (n, 1): its product with d is the weighted mean of fitted values."""
+
+    image: Array | None  # None without an intercept
+
+    def intercepts(self, d: Array) -> Array | float:
+        """Return b (n_targets,) for centred targets."""
+        if self.image is None:
+            return 0.0
+        return -(array_ops.namespace(d).matrix_transpose(self.image) @ d)[0, :]
+
 
 class AlphaPath(NamedTuple):
     """The alphas that were tried, and the error of each."""
@@ -120,6 +172,7 @@ class Solution(NamedTuple):
     """Coefficients, and how they were found."""
 
     coefficients: Array  # of rows (n, n_targets), or of features (r, n_targets)
+    intercepts: np.ndarray | None = None  # (n_targets,)
     residuals: tuple[float, ...] = ()  # relative, after each iteration
     errors: tuple[float, ...] | None = None  # mean squared, on the held-out rows
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
@@ -166,10 +219,10 @@ class Watch:
         """Return the solution after the last iterate X (r, n_targets), at residual ``left``."""
         residuals = tuple(self.residuals)
         if self._error is None:
-            return Solution(X, residuals, None, left <= tol)
+            return Solution(X, residuals=residuals, met=left <= tol)
         best = X if self.best is None else self.best
         met = left <= tol or (bool(self.errors) and self._stalled())
-        return Solution(best, residuals, tuple(self.errors), met)
+        return Solution(best, residuals=residuals, errors=tuple(self.errors), met=met)
 
 
 @one_blas_thread()

@@ -123,9 +123,7 @@ def _model(method: str, kernel: RBF, blocks: int, m: int, penalty: float, seed: 
         "random blocks": Local(kernel, blocks, partition="random"),
         "Nyström": Nystroem(kernel, m, landmarks="uniform"),
     }[method]
-    return KernelRidgeClassifier(
-        penalty, approximation, fit_intercept=False, random_state=seed
-    )
+    return KernelRidgeClassifier(penalty, approximation, fit_intercept=False, random_state=seed)
 
 
 def _labelled(name: str, n: int) -> sets.Labelled:

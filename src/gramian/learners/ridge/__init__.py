@@ -1,5 +1,6 @@
 """Kernel ridge regression and classification."""
 
-from gramian.learners.ridge.kernel_ridge import KernelRidge, KernelRidgeClassifier
+from gramian.learners.ridge.classifier import KernelRidgeClassifier
+from gramian.learners.ridge.kernel_ridge import KernelRidge
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier"]

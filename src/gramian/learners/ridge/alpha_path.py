@@ -17,8 +17,14 @@ import scipy.linalg
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
-from gramian.learners.ridge.exact import other_memory, weighted_matrix
-from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
+from gramian.learners.ridge.exact import left_out_rows, other_memory, weighted_matrix
+from gramian.learners.ridge.factored import (
+    Decomposition,
+    Sums,
+    decomposed,
+    from_sums,
+    targets_bytes,
+)
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Mean, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
@@ -68,9 +74,14 @@ class ExactPath(Strategy[System]):
         chosen = rule.choose(alphas, errors)
         dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
         dual = system.projected(dual)  # of rounding along q, which small alphas enlarge
+        a, left_out = system.weighted(dual), None
+        if system.sampled is not None:
+            some = system.of_sample(system.projected(V)) ** 2
+            left_out = left_out_rows(system, a, some @ (1.0 / (host[0][:, None] + chosen)))
         return Solution(
-            system.weighted(dual),
+            a,
             array_ops.host_float64(mean.intercepts(dual)) if system.intercept else None,
+            left_out=left_out,
             alphas=chosen,
             path=AlphaPath(alphas, errors),
         )
@@ -133,9 +144,8 @@ def factored_path(rule: Rule, sums: Sums, system: System) -> Solution:
         mean = sums.features / sums.weight @ spectrum.P if intercept else None
         errors = loo_errors(rows, turn, spectrum, system, alphas, mean=mean)
     chosen = rule.choose(alphas, errors)
-    theta, path = spectrum.solve(chosen), AlphaPath(alphas, errors)
-    intercepts = sums.intercepts(theta) if intercept else None
-    return Solution(system.local(theta), intercepts, alphas=chosen, path=path)
+    solution = decomposed(system, sums, spectrum, chosen)
+    return solution._replace(alphas=chosen, path=AlphaPath(alphas, errors))
 
 
 def _times(core: BlockCore | None, v: np.ndarray) -> np.ndarray:

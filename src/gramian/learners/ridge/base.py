@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -53,6 +54,7 @@ class RidgeLearner(KernelLearner):
         Factored(),
     )
     solves_factors = True
+    _calibrates = False  # whether scores of left-out rows are wanted
     _one_alpha = False  # whether one alpha is chosen for all targets
 
     alpha: float | Array | tuple | Literal["loo", "gcv"]
@@ -85,6 +87,7 @@ class RidgeLearner(KernelLearner):
             solver=self.solver,
             rule=rule,
             intercept=bool(self.fit_intercept),
+            calibrates=self._calibrates,
             alphas=np.ones(np.size(self.alpha)) if rule is None else np.empty(0),
             tol=max(self.tol, 50 * array_ops.eps(dtype)),
             max_iter=self.max_iter,
@@ -120,8 +123,8 @@ class RidgeLearner(KernelLearner):
         self.approximation_ = precise
         return replace(system, matrix=precise.factor_rows(system.rows))
 
-    def _solve(self, system: System) -> None:
-        """Solve the system with the preferred strategy, and keep the solution."""
+    def _solve(self, system: System) -> Solution:
+        """Solve the system with the preferred strategy, keep the solution and return it."""
         system, means = self._sharpened(system).centred()
         solution = self._choose(system).solve(system)
         precise = None
@@ -133,7 +136,10 @@ class RidgeLearner(KernelLearner):
             solution = self._choose(system).solve(system)
         if solution.intercepts is not None:
             solution = solution._replace(intercepts=solution.intercepts + means)
+        if solution.left_out is not None:
+            solution = solution._replace(left_out=solution.left_out + means)
         self._keep(solution, system)
+        return solution
 
     # All rows at once.
 
@@ -288,7 +294,7 @@ class RidgeLearner(KernelLearner):
         if self.path_ is not None:
             self.path_ = self.path_._replace(errors=self.path_.errors.mean(axis=1))
 
-    def _values(self, X: RowsLike) -> Array:
+    def _values(self, X: RowsLike, convert: Callable[[Array], Array] | None = None) -> Array:
         """Return K(X, training rows) @ dual_coef_ or features @ coef_, plus the intercept."""
         check_is_fitted(self, "n_iter_")
         coefficients = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coef_
@@ -297,4 +303,5 @@ class RidgeLearner(KernelLearner):
         if new.product.ndim > coefficients.ndim:
             new = new._replace(product=new.product[:, 0])
         values = new.product + array_ops.beside(self.intercept_, new.product)
+        values = values if convert is None else convert(values)
         return new.rows.place.hand_back(array_ops.astype(values, new.dtype))

@@ -30,7 +30,9 @@ class ExactDirect(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
         in_float32 = 4 * n**2 if item == 4 else 0
-        return [{**other_memory(system), "kernel matrix": 8 * n**2 + in_float32}]
+        units = 4 * 8 * n * system.sample_size
+        matrix = 8 * n**2 + in_float32
+        return [{**other_memory(system), "kernel matrix": matrix, "left-out rows": units}]
 
     def solve(self, system: System) -> Solution:
         gram, alphas = system.gram, system.alphas
@@ -38,21 +40,38 @@ class ExactDirect(Strategy[System]):
         xp = array_ops.namespace(K)
         diagonal = array_ops.copy(xp.linalg.diagonal(K))
         out, intercepts = xp.zeros_like(B), np.zeros(len(alphas))
+        extra = _extra_columns(system, B)
+        count = 0 if system.sampled is None else len(system.sampled)
+        freedom = np.zeros((count, len(alphas)))
         # OpenBLAS's threaded Cholesky crashes on larger matrices (its issue 2562).
         with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
             for alpha in np.unique(alphas):
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
-                right = array_ops.take_columns(B, where)
-                if system.intercept:  # q is one more target: its part is what a constant changes
-                    right = xp.concat((right, system.q), axis=1)
+                right = xp.concat((array_ops.take_columns(B, where), *extra), axis=1)
                 part = array_ops.solve_symmetric(A, right)
                 if system.intercept:
                     part, b = _without_mean(system, part)
-                    intercepts[where] = b
+                    intercepts[where] = b[: len(where)]
                 for i, column in enumerate(where):
                     out[:, int(column)] = part[:, i]
-        return Solution(system.weighted(out), intercepts if system.intercept else None)
+                if count:
+                    units = system.of_sample(part[:, len(where) :])
+                    freedom[:, where] = units.diagonal()[:, None]
+        a, kept = system.weighted(out), intercepts if system.intercept else None
+        left_out = left_out_rows(system, a, freedom) if count else None
+        return Solution(a, kept, left_out=left_out)
+
+
+def _extra_columns(system: System, B: Array) -> list[Array]:
+    """Return further targets: unit vectors of sampled rows, whose solutions tell what each row has
+    to itself, and q, whose solution is what a constant changes."""
+    extra = []
+    if system.sampled is not None:
+        units = np.zeros((B.shape[0], len(system.sampled)))
+        units[system.sampled, np.arange(len(system.sampled))] = 1.0
+        extra.append(array_ops.like(units, B))
+    return [*extra, system.q] if system.intercept else extra
 
 
 def _without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
@@ -61,6 +80,19 @@ def _without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
     turned = xp.matrix_transpose(system.q)
     b = (turned @ d) / (turned @ constant)
     return d - constant * b, array_ops.host_float64(b)[0] / system.weight**0.5
+
+
+def left_out_rows(system: System, a: Array, freedom: np.ndarray) -> np.ndarray:
+    """Return scores of sampled rows as if they were left out.
+
+    ``freedom`` (rows, n_targets) has entries of the diagonal of (Π W^½ K W^½ Π + alpha I)⁻¹ Π; a
+    fit without row i misses its weighted target by d_i divided by its entry. ``a`` are the
+    coefficients W^½ d.
+    """
+    missed = system.of_sample(a) / np.maximum(freedom, np.finfo(float).tiny)
+    if system.weights is not None:
+        missed = missed / system.of_sample(system.weights[:, None])
+    return system.of_sample(system.Y) - missed
 
 
 class ExactIterative(Strategy[System]):

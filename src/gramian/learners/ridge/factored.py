@@ -97,10 +97,22 @@ class Factored(Strategy[System]):
     def solve(self, system: System) -> Solution:
         factors = system.factors
         sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
-        theta, intercepts = factored_direct(
-            sums, factors.core, system.alphas, intercept=system.intercept
+        if factors.core is not None:
+            used = sums.centred() if system.intercept else sums
+            spectrum = Decomposition.of(used, factors.core)
+            return decomposed(system, sums, spectrum, system.alphas)
+        Z = (
+            None
+            if system.sampled is None
+            else array_ops.host_float64(factors.coordinates(system.sampled))
         )
-        return Solution(system.local(theta), intercepts)
+        theta, b, leverage = _apart(sums, system.alphas, intercept=system.intercept, Z=Z)
+        left_out = None
+        if Z is not None:
+            assert leverage is not None
+            scores = Z @ theta + (0.0 if b is None else b)
+            left_out = system.left_out(scores, sample_weights(system) * leverage)
+        return Solution(system.local(theta), b, left_out=left_out)
 
 
 def targets_bytes(system: System) -> Amounts:
@@ -117,8 +129,18 @@ def from_sums(system: System, decomposition: int) -> list[Amounts]:
     passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)
     return [
         {**targets, "sums": P + passes},
-        {**targets, "sums": blocks_bytes(factors), "decomposition": decomposition},
+        {
+            **targets,
+            "sums": blocks_bytes(factors),
+            "decomposition": decomposition,
+            "left-out rows": left_out_bytes(system),
+        },
     ]
+
+
+def left_out_bytes(system: System) -> int:
+    """Return the memory of the features of sampled rows, and of what they become."""
+    return 8 * system.sample_size * (4 * system.factors.rank + 4 * system.n_targets)
 
 
 def blocks_bytes(factors: Factors) -> int:
@@ -134,11 +156,45 @@ def factored_direct(
     It takes one decomposition, or Cholesky factors per alpha and block.
     """
     if core is None:  # blocks are independent
-        return (
-            _bordered(sums, alphas) if intercept else (_by_blocks(sums, sums.right, alphas), None)
-        )
+        return _apart(sums, alphas, intercept=intercept)[:2]
     theta = Decomposition.of(sums.centred() if intercept else sums, core).solve(alphas)
     return theta, sums.intercepts(theta) if intercept else None
+
+
+def _apart(
+    sums: Sums, alphas: np.ndarray, *, intercept: bool, Z: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return θ, the intercepts, and the leverage of rows Z (k, r) for each target, block by block.
+
+    An intercept has e = ZᵀW1 as border: [ZᵀWZ + alpha I, e; eᵀ, Σw] [θ; b] = [ZᵀWY; Σ w y]. A
+    constant is one more target, whose solution e' leaves blocks independent:
+    b = (Σ w y - eᵀθ') / (Σw - eᵀe') and θ = θ' - e' b, with the solution θ' without an intercept.
+    """
+    e, t = sums.features, len(alphas)
+    different, which = np.unique(alphas, return_inverse=True)
+    more = [] if Z is None else [Z.T]
+    if intercept:
+        more.append(e[:, None])
+    extra = np.column_stack(more) if more else np.empty((len(e), 0))
+    found = _by_blocks(
+        sums,
+        np.column_stack((sums.right, *[extra] * len(different))),
+        np.concatenate((alphas, np.repeat(different, extra.shape[1]))),
+    )
+    theta = found[:, :t]
+    others = np.split(found[:, t:], len(different), axis=1)
+    leverage = (
+        None if Z is None else np.column_stack([(Z.T * o[:, : len(Z)]).sum(axis=0) for o in others])
+    )
+    b = None
+    if intercept:
+        constant = np.column_stack([o[:, -1] for o in others])
+        left = np.maximum(sums.weight - e @ constant, 10 * np.finfo(float).eps * sums.weight)
+        if leverage is not None:
+            leverage += (1.0 - Z @ constant) ** 2 / left
+        b = (sums.targets - e @ theta) / left[which]
+        theta = theta - constant[:, which] * b
+    return theta, b, None if leverage is None else leverage[:, which]
 
 
 def _by_blocks(sums: Sums, right: np.ndarray, alphas: np.ndarray) -> np.ndarray:
@@ -147,20 +203,30 @@ def _by_blocks(sums: Sums, right: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     return np.concatenate([linalg.shifted_solver(A, alphas)(b) for A, b in pairs])
 
 
-def _bordered(sums: Sums, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve with e = ZᵀW1 as border: [ZᵀWZ + alpha I, e; eᵀ, Σw] [θ; b] = [ZᵀWY; Σ w y].
+def sample_weights(system: System) -> np.ndarray:
+    """Return the weights of the sampled rows, as a column."""
+    assert system.sampled is not None
+    if system.weights is None:
+        return np.ones((len(system.sampled), 1))
+    return system.of_sample(system.weights[:, None])
 
-    A constant is one more target, whose solution e' makes blocks independent:
-    b = (Σ w y - eᵀθ') / (Σw - eᵀe') and θ = θ' - e' b, with the solution θ' without an intercept.
-    """
-    e, t = sums.features, len(alphas)
-    different, which = np.unique(alphas, return_inverse=True)
-    right = np.column_stack((sums.right, *[e] * len(different)))
-    found = _by_blocks(sums, right, np.concatenate((alphas, different)))
-    theta, constant = found[:, :t], found[:, t:][:, which]
-    left = np.maximum(sums.weight - e @ constant, 10 * np.finfo(float).eps * sums.weight)
-    b = (sums.targets - e @ theta) / left
-    return theta - constant * b, b
+
+def decomposed(system: System, sums: Sums, spectrum: Decomposition, alphas: np.ndarray) -> Solution:
+    """Return the solution from a decomposition of centred sums, or of sums without an intercept."""
+    theta = spectrum.solve(alphas)
+    b = sums.intercepts(theta) if system.intercept else None
+    left_out = None
+    if system.sampled is not None:
+        Z, w = (
+            array_ops.host_float64(system.factors.coordinates(system.sampled)),
+            sample_weights(system),
+        )
+        mean = sums.features / sums.weight if system.intercept else 0.0
+        T = (Z - mean) @ spectrum.P
+        leverage = T**2 @ (spectrum.signs[:, None] / (spectrum.values[:, None] + alphas))
+        leverage = w * (leverage + (1.0 / sums.weight if system.intercept else 0.0))
+        left_out = system.left_out(Z @ theta + (0.0 if b is None else b), leverage)
+    return Solution(system.local(theta), b, left_out=left_out)
 
 
 class Decomposition(NamedTuple):

@@ -9,6 +9,7 @@ except C, which has the dtype of the features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil, sqrt
 from typing import Any
 
@@ -18,7 +19,14 @@ from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
-from gramian.learners.ridge.factored import Factored, Sums, mean_square, targets_bytes
+from gramian.learners.ridge.factored import (
+    Factored,
+    Sums,
+    left_out_bytes,
+    mean_square,
+    sample_weights,
+    targets_bytes,
+)
 from gramian.learners.ridge.systems import Solution, System, Watch
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
@@ -71,6 +79,7 @@ class Streamed(Strategy[System]):
         return {
             **targets_bytes(system),
             "preconditioner": small + 8 * n,
+            "left-out rows": left_out_bytes(system),
             "blocks": max(sampled, passes),
         }
 
@@ -83,7 +92,8 @@ class Streamed(Strategy[System]):
 
     def _iterate(self, system: System, max_iter: int, room: int) -> Solution:
         alphas = system.alphas
-        precondition = _preconditioner(system)
+        approximate = _preconditioner(system)
+        precondition = approximate(alphas)
         with one_blas_thread():
             products = _Products(system, room)
             (right, e), *of_held_out = products.with_targets(system.Y)
@@ -105,10 +115,31 @@ class Streamed(Strategy[System]):
             )
         solution = watch.solution(theta, left, tol)
         found = solution.coefficients
-        return solution._replace(
-            coefficients=system.local(found),
-            intercepts=-(mean.T @ found)[0] if system.intercept else None,
-        )
+        b = -(mean.T @ found)[0] if system.intercept else None
+        left_out = None
+        if system.sampled is not None and not system.validates:
+            left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], approximate)
+        return solution._replace(coefficients=system.local(found), intercepts=b, left_out=left_out)
+
+
+def _left_out(
+    system: System, theta: np.ndarray, b: np.ndarray | float, mean: np.ndarray,
+    approximate: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]],
+) -> np.ndarray:  # fmt: skip
+    """Return scores of sampled rows as if they were left out.
+
+    Their leverage is that of the preconditioner. It is small, since rows are many more than
+    features, so that an estimate is enough.
+    """
+    assert system.sampled is not None
+    Z = array_ops.host_float64(system.factors.coordinates(system.sampled))
+    centred = (Z - mean).T
+    leverage = np.empty((len(Z), len(system.alphas)))
+    for alpha in np.unique(system.alphas):
+        solved = approximate(np.full(len(Z), alpha))(centred)
+        leverage[:, system.alphas == alpha] = (centred * solved).sum(axis=0)[:, None]
+    leverage = sample_weights(system) * (leverage + system.intercept / system.weight)
+    return system.left_out(Z @ theta + b, leverage)
 
 
 def streams(factors: Factors) -> bool:
@@ -289,8 +320,11 @@ class _HeldOut:
         return mean_square(self._sums, theta, self._total, -(self._mean.T @ theta)[0])
 
 
-def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
-    """Return (ZᵀWZ + alpha I)⁻¹, with ZᵀWZ estimated from a sample of rows and the landmarks."""
+def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """Return (ZᵀWZ + alpha I)⁻¹ as a function of one alpha for each column.
+
+    ZᵀWZ is estimated from a sample of rows and the landmarks.
+    """
     factors = system.factors
     n, r = factors.shape[0], factors.rank
     size = min(ceil(_preconditioning(factors)[0] * r), n)
@@ -314,4 +348,4 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], np.ndarray]:
         # Some features may be nonzero only for a landmark far from all other rows. Since
         # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
         inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
-    return linalg.shifted_solver(inner, system.alphas)
+    return partial(linalg.shifted_solver, inner)

@@ -1,25 +1,16 @@
-"""Kernel ridge regression and classification."""
+"""Kernel ridge regression."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel, as_targets, check_target
-from gramian.learners.labels import class_labels, codes, listed, two_or_more, weighted_by_class
 from gramian.learners.ridge.base import RidgeLearner
-from gramian.learners.ridge.systems import System
-from gramian.rows import Rows
-
-__all__ = ["KernelRidge", "KernelRidgeClassifier"]
 
 
 class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
@@ -193,160 +184,3 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     def predict(self, X: RowsLike) -> Array:
         """Predict the targets of the rows of X."""
         return self._values(X)
-
-
-def _weights_are_known(model: KernelRidgeClassifier) -> bool:
-    if model.class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' needs all rows at once; for partial_fit, pass the weights of "
-            "the classes as {label: weight}."
-        )
-    return True
-
-
-class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
-    """Classification by kernel ridge regression, with a target of -1 and 1 for each class.
-
-    Parameters
-    ----------
-    alpha, kernel, fit_intercept, solver, tol, max_iter, validation_fraction, random_state
-        As in :class:`KernelRidge`; alpha may have one number per class. "loo" and "gcv" choose one
-        alpha for all classes, by the error on the targets -1 and 1.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; "balanced" gives more weight to rare classes.
-
-    Attributes
-    ----------
-    classes_ : array
-        The class labels, sorted.
-    dual_coef_ or coef_ : array
-        As in :class:`KernelRidge`, with one column per class, or a single one for two classes.
-    intercept_ : array of shape (n_classes,) or (1,)
-        The intercepts.
-    alpha_ : float, or array of shape (n_classes,) if alpha has one number per class
-    kernel_, approximation_, points_, path_, n_iter_, residuals_, validation_errors_
-        As in :class:`KernelRidge`.
-
-    See Also
-    --------
-    KernelRidge : the same for numbers.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gramian import KernelRidgeClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> KernelRidgeClassifier(alpha="loo").fit(X, y).score(X, y) > 0.95
-    True
-    """
-
-    _one_alpha = True
-
-    def __init__(
-        self,
-        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
-        kernel: LearnerKernel = "rbf",
-        *,
-        class_weight: dict | Literal["balanced"] | None = None,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        validation_fraction: float | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelRidgeClassifier:
-        """Fit to the rows X and class labels y of shape (n,)."""
-        self._check_parameters()
-        rng = generator(self.random_state)
-        system = self._problem(X, rng, sample_weight, codes(y))
-        labels = class_labels(self, y)
-        self.classes_ = two_or_more(self, array_ops.unique(labels))
-        system = self._weighted_by_class(system, labels)
-        system = self._with_targets(system, self._targets(labels, system.rows))
-        system = self._holding_out(system)
-        self._solve(system)
-        return self
-
-    @available_if(_weights_are_known)
-    @all_or_nothing
-    def partial_fit(
-        self,
-        X: RowsLike,
-        y: Array,
-        classes: Array | None = None,
-        sample_weight: Array | None = None,
-    ) -> KernelRidgeClassifier:
-        """Add a batch of rows: see :meth:`KernelRidge.partial_fit`.
-
-        The first call needs all ``classes``, since its rows may not contain all of them.
-        ``partial_fit`` is not available with ``class_weight="balanced"``, which needs all rows at
-        once.
-        """
-        rng = generator(self.random_state)
-        labels = class_labels(self, y)
-        known = self._all_classes(classes)
-        unknown = np.setdiff1d(labels, known)
-        if len(unknown):
-            raise ValueError(
-                f"y has labels that are not among the classes {listed(known)}: {listed(unknown)}."
-            )
-        first = "_sums" not in vars(self)
-        batch = self._batch(X, rng, first=first, sample_weight=sample_weight, y=codes(y))
-        self.classes_ = known
-        batch = self._weighted_by_class(batch, labels)
-        self._add(self._with_targets(batch, self._targets(labels, batch.rows)))
-        return self
-
-    def _all_classes(self, passed: Array | None) -> np.ndarray:
-        """Return the classes of all batches: those of the first call, which others may repeat."""
-        known: Any = getattr(self, "classes_", None)
-        if passed is None:
-            if known is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            return known
-        classes = two_or_more(self, np.unique(array_ops.to_numpy(passed)))
-        if "_sums" in self.__dict__ and not np.array_equal(classes, known):
-            raise ValueError(
-                f"classes {listed(classes)} are not those of the first call: {listed(known)}."
-            )
-        return classes
-
-    def _targets(self, labels: Array, rows: Rows) -> Array:
-        """Return targets (n, n_classes), 1 in the column of a row's class and -1 elsewhere.
-
-        For two classes there is a single column. ``labels`` has shape (n,).
-        """
-        members = labels[:, None] == self.classes_  # lazy if the labels are
-        targets = array_ops.namespace(labels).where(members, 1.0, -1.0)
-        targets = targets if len(self.classes_) > 2 else targets[:, 1:]
-        return as_targets(self, targets, rows)
-
-    def _weighted_by_class(self, system: System, labels: Array) -> System:
-        return replace(system, weights=weighted_by_class(self, system, labels))
-
-    def decision_function(self, X: RowsLike) -> Array:
-        """Return scores (n, n_classes); for two classes (n,), positive for the second class."""
-        values = self._values(X)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: RowsLike) -> Array:
-        """Predict the class of each row of X."""
-        scores = self.decision_function(X)
-        xp = array_ops.namespace(scores)
-        if scores.ndim == 1:
-            return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
-        return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))

@@ -21,6 +21,7 @@ import scipy.linalg
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
+from gramian.learners.ridge.exact import left_out_rows
 from gramian.learners.ridge.factored import Sums
 from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
 from gramian.learners.strategy import Strategy, room_left
@@ -225,46 +226,76 @@ class _Blocks:
         return inner, own - constant * array_ops.like(found.b, own), constant
 
 
-def solved(system: System, alphas: np.ndarray) -> tuple[BlockFunction, np.ndarray | None]:
+def solved(system: System, alphas: np.ndarray) -> Solution:
     """The learned function and its intercepts, with one alpha for each target."""
     local, t = _local(system), len(alphas)
     xp, n = array_ops.namespace(local.groups.points), system.factors.shape[0]
     dual = array_ops.empty((n, t), local.groups.points, xp.float64)
     others, intercepts = np.zeros((len(local), local.width, t)), np.zeros(t)
+    freedom = np.zeros((n if system.sampled is not None else 0, t))
     for alpha in np.unique(alphas):
         where = np.flatnonzero(alphas == alpha)
-        blocks = _Blocks(system, float(alpha), where)
+        blocks = _Blocks(system, float(alpha), where, diagonal=system.sampled is not None)
         found = blocks.between()
         if found.along is not None:
             intercepts[where] = found.b / system.weight**0.5
         found_of = partial(_finished, found=found)
-        for b, (own, share) in enumerate(blocks.walk(found_of, "kernel ridge")):
+        for b, (own, share, free) in enumerate(blocks.walk(found_of, "kernel ridge")):
             for i, column in enumerate(where):
                 dual[local.groups.span(b), int(column)] = own[:, i]
+            if free is not None:
+                freedom[local.groups.span(b), where] = free[:, None]
             if share is not None:
                 others[b][:, where] = share
-    kept = intercepts if system.intercept else None
-    if not local.width:
-        return BlockFunction(dual, None), kept
-    return BlockFunction.from_shares(dual, array_ops.like(others, dual)), kept
+    function = BlockFunction(dual, None)
+    if local.width:
+        function = BlockFunction.from_shares(dual, array_ops.like(others, dual))
+    dual = local.groups.restore(dual)
+    left_out = None
+    if system.sampled is not None:
+        freedom = array_ops.host_float64(local.groups.restore(array_ops.like(freedom, dual)))
+        left_out = left_out_rows(system, dual, freedom[system.sampled])
+    return Solution(
+        dual, intercepts if system.intercept else None, left_out=left_out, function=function
+    )
 
 
 def _solution(system: System, alphas: np.ndarray) -> Solution:
     try:
-        function, intercepts = solved(system, alphas)
+        return solved(system, alphas)
     except linalg.NotPositiveDefiniteError:
         indefinite("negative eigenvalues larger than alpha in a block")
-    dual = _local(system).groups.restore(function.dual)
-    return Solution(dual, intercepts, function=function)
 
 
-def _finished(blocks: _Blocks, b: int, found: _Between) -> tuple[Array, np.ndarray | None]:
-    """The coefficients a_b of a block, and Z_bᵀ a_b if there are features."""
-    inner, own, _ = blocks.coefficients(b, found)
+def _finished(
+    blocks: _Blocks, b: int, found: _Between
+) -> tuple[Array, np.ndarray | None, np.ndarray | None]:
+    """The coefficients a_b of a block, Z_bᵀ a_b if there are features, and the diagonal."""
+    inner, own, constant = blocks.coefficients(b, found)
+    free = None
+    if inner.diagonal is not None:
+        free = array_ops.host_float64(_free(blocks, inner, constant, found))
     if inner.z is None:
-        return blocks.weighted(b, own), None
+        return blocks.weighted(b, own), None, free
     turned = blocks.xp.matrix_transpose(array_ops.astype(inner.z, blocks.xp.float64))
-    return blocks.weighted(b, own), array_ops.to_numpy(turned @ own)
+    return blocks.weighted(b, own), array_ops.to_numpy(turned @ own), free
+
+
+def _free(blocks: _Blocks, inner: _Inner, constant: Array | None, found: _Between) -> Array:
+    """The diagonal of the inverse of the whole matrix, for a block's rows."""
+    xp, free = blocks.xp, inner.diagonal
+    assert free is not None
+    if found.factor is not None:
+        assert inner.features is not None
+        turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
+        free = free - xp.sum(
+            linalg.solve_lower(array_ops.like(found.factor, turned), turned) ** 2, axis=0
+        )
+    if constant is not None:
+        assert found.along is not None
+        free = free - constant[:, 0] ** 2 / float(found.along[-1])
+    least = float(np.finfo(float).tiny)
+    return xp.where(free > least, free, xp.full_like(free, least))
 
 
 def _error(system: System, alpha: float, by: str) -> np.ndarray:
@@ -282,19 +313,7 @@ def _missed(blocks: _Blocks, b: int, found: _Between, by: str) -> tuple[np.ndarr
     """The squared errors of a block's rows, and the sum of the inverse's diagonal."""
     xp = blocks.xp
     inner, own, constant = blocks.coefficients(b, found)
-    free = inner.diagonal
-    assert free is not None
-    if found.factor is not None:
-        assert inner.features is not None
-        turned = xp.matrix_transpose(array_ops.astype(inner.features, xp.float64))
-        free = free - xp.sum(
-            linalg.solve_lower(array_ops.like(found.factor, turned), turned) ** 2, axis=0
-        )
-    if constant is not None:
-        assert found.along is not None
-        free = free - constant[:, 0] ** 2 / float(found.along[-1])
-    least = float(np.finfo(float).tiny)
-    free = xp.where(free > least, free, xp.full_like(free, least))
+    free = _free(blocks, inner, constant, found)
     missed = own / free[:, None] if by == "loo" else own
     counts = xp.ones_like(free)
     if blocks.root is not None:

@@ -19,6 +19,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.ridge.calibration import sample_size
 from gramian.learners.strategy import Problem
 from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors, unprojected
@@ -77,11 +78,28 @@ class System(Problem):
     intercept: bool = False
     Y: Array | None = None  # (n, n_targets), in float64; with an intercept, centred
     held_out: Array | None = None  # (n,): weights of held-out rows, 0 for the others
+    calibrates: bool = False  # whether scores of left-out rows are wanted
+    sampled: np.ndarray | None = None  # the numbers of these rows
 
     @property
     def iterates(self) -> bool:
         """Whether the parameters require an iteration."""
         return self.solver == "iterative" or self.validates
+
+    @property
+    def sample_size(self) -> int:
+        """The number of rows whose scores are wanted as if they were left out."""
+        return sample_size(self.rows.shape[0], self.n_targets) if self.calibrates else 0
+
+    def of_sample(self, V: Array) -> np.ndarray:
+        """Return the sampled rows of an array (n, c), on the host."""
+        assert self.sampled is not None
+        return array_ops.host_float64(array_ops.take_rows(V, self.sampled))
+
+    def left_out(self, scores: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+        """Return scores of sampled rows as if they were left out; both are (rows, n_targets)."""
+        y = self.of_sample(self.Y)
+        return y - (y - scores) / np.maximum(1.0 - leverage, 1e-10)
 
     @property
     def least_alpha(self) -> float | None:
@@ -178,6 +196,7 @@ class Solution(NamedTuple):
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
     alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
     path: AlphaPath | None = None  # all that were tried
+    left_out: np.ndarray | None = None  # scores of the sampled rows, (rows, n_targets)
     function: BlockFunction | None = None  # what coefficients of rows in blocks are for new rows
 
     @property

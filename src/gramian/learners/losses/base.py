@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
@@ -14,18 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.approximations import Approximation, Nystroem
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
-from gramian.backend.checks import positive, positive_integer
+from gramian.backend.checks import is_real, positive, positive_integer
 from gramian.backend.memory import MemoryEstimate
-from gramian.backend.wording import counted
+from gramian.backend.wording import counted, shown
 from gramian.estimators.base import planned
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, as_targets, check_target
 from gramian.learners.losses.exact import ExactNewton
 from gramian.learners.losses.factored import Iterated, Summed
+from gramian.learners.losses.leaving_out import default_alphas
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
 from gramian.rows import Rows
+
+SAMPLED = 256  # rows that tell the trace
 
 
 class LossLearner(KernelLearner):
@@ -36,7 +39,7 @@ class LossLearner(KernelLearner):
 
     strategies = (ExactNewton(), Iterated(), Summed())
 
-    alpha: float
+    alpha: float | tuple | Literal["loo"]
     fit_intercept: bool
     tol: float
     max_iter: int
@@ -62,17 +65,48 @@ class LossLearner(KernelLearner):
 
     def _check_parameters(self) -> None:
         """Check the parameters before any long computation."""
-        positive(self, "alpha", self.alpha)
+        self._grid()
         positive(self, "tol", self.tol)
         positive_integer(self, "max_iter", self.max_iter)
 
+    def _chooses(self) -> bool:
+        """Whether alpha is chosen."""
+        alpha = self.alpha
+        chosen_from = isinstance(alpha, tuple | list) and len(alpha) == 2
+        return isinstance(alpha[0] if chosen_from else alpha, str)  # type: ignore[index]
+
+    def _grid(self) -> np.ndarray | None:
+        """Return alpha, or those to choose from, descending; None if they follow from the rows."""
+        alpha: Any = self.alpha
+        values: Any = None
+        if self._chooses():
+            rule, values = (alpha, None) if isinstance(alpha, str) else alpha
+            if rule == "loo" and values is None:
+                return None
+            values = values if rule == "loo" else None
+        elif is_real(alpha):
+            values = [alpha]
+        try:
+            grid = np.sort(np.asarray(values, dtype=np.float64))[::-1]
+        except (TypeError, ValueError):
+            grid = np.empty(0)
+        if grid.ndim != 1 or not grid.size or not (np.isfinite(grid) & (grid > 0)).all():
+            raise ValueError(
+                f"alpha of {type(self).__name__} must be a positive number, 'loo', or 'loo' with "
+                f"positive numbers to choose from, as in ('loo', [0.1, 1.0]); got {shown(alpha)}."
+            )
+        return grid
+
     def _pose(self, **known: Any) -> LossProblem:
-        loss = self._loss(known.pop("n_targets", 1))
+        loss, grid = self._loss(known.pop("n_targets", 1)), self._grid()
         return LossProblem(
             **known,
             n_targets=loss.outputs,
             loss=loss,
-            alpha=float(self.alpha),
+            alpha=1.0 if grid is None else float(grid[-1]),
+            alphas=grid,
+            leaves_out=self._chooses(),
+            patient=grid is None,
             intercept=bool(self.fit_intercept),
             tol=self.tol,
             max_iter=self.max_iter,
@@ -80,6 +114,8 @@ class LossLearner(KernelLearner):
 
     def _solved(self, problem: LossProblem) -> LossSolution:
         """Solve the problem; raise an error for a result that is not finite, and warn if poor."""
+        if problem.alphas is None:
+            problem = replace(problem, alphas=default_alphas(_trace(problem)))
         solution = self._choose(problem).solve(problem)
         finite = np.isfinite(solution.values).all() and np.isfinite(solution.intercepts).all()
         if not finite or not array_ops.all_finite(solution.coefficients):
@@ -108,6 +144,8 @@ class LossLearner(KernelLearner):
         self.n_iter_ = solution.iterations
         self.objective_: Any = solution.values
         self.accuracy_ = solution.accuracy
+        self.alpha_ = float(self.alpha) if solution.alpha is None else solution.alpha  # type: ignore[arg-type]
+        self.path_ = solution.path
 
     @property
     def _coefficients(self) -> str:
@@ -162,3 +200,12 @@ class NumberLearner(LossLearner):
             raise ValueError(f"y of {type(self).__name__} is too large: its sum overflows.")
         start = problem.loss.start(mean)
         self._keep(self._solved(replace(problem, y=y[:, None], start=start)))
+
+
+def _trace(problem: LossProblem) -> float:
+    """Return about the trace of the matrix, with weights, from some rows."""
+    n = problem.rows.shape[0]
+    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    few = None if problem.is_exact else problem.factors.take(numbers)
+    diagonal = problem.gram.diag() if few is None else few.diagonal()
+    return float(np.mean(array_ops.to_numpy(diagonal))) * problem.weight

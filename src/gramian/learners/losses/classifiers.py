@@ -89,8 +89,11 @@ class KernelLogisticRegression(_Classifier):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        The penalty.
+    alpha : float, "loo" or tuple, default=1.0
+        The penalty: a positive number. "loo" chooses it by the approximate leave-one-out error: one
+        Newton step from the minimum for each of up to 2000 rows. It tries alphas from large to
+        small, each from the minimum of the one before, until the error has risen twice. To choose
+        from your own values, pass ``("loo", [0.1, 1.0, 10.0])``.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     class_weight : dict, "balanced" or None, default=None
@@ -119,6 +122,11 @@ class KernelLogisticRegression(_Classifier):
         The objective at the minimum that was found, for each function that is fitted by itself.
     accuracy_ : float
         What is left to gain, at most, relative to the objective.
+    alpha_ : float
+        The penalty in use.
+    path_ : AlphaPath or None
+        If alpha was chosen: the ``alphas`` tried, and their ``errors``, the mean loss of left-out
+        rows.
     n_iter_ : int
         The number of Newton steps.
     kernel_ : Kernel
@@ -143,7 +151,7 @@ class KernelLogisticRegression(_Classifier):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         class_weight: dict | Literal["balanced"] | None = None,
@@ -207,8 +215,8 @@ class KernelSVC(_Classifier):
 
     Attributes
     ----------
-    classes_, dual_coef_, coef_, intercept_, objective_, accuracy_, n_iter_, kernel_, \
-approximation_, points_
+    classes_, dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, \
+kernel_, approximation_, points_
         As in :class:`KernelLogisticRegression`. ``objective_`` is that of the hinge itself, and
         ``accuracy_`` includes the duality gap.
 
@@ -223,7 +231,7 @@ approximation_, points_
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         loss: str = "hinge",

@@ -19,7 +19,8 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
-from gramian.learners.losses.loss import Root
+from gramian.learners.losses.leaving_out import best_of_path, error, sample_size, sampled
+from gramian.learners.losses.loss import Loss, Root
 from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY
@@ -52,6 +53,8 @@ class ExactSpace(Space):
         self._factor: np.ndarray | None = None
 
     def start(self) -> np.ndarray:
+        if self.problem.warm is not None:
+            return self.problem.warm
         point = np.zeros((self.gram.shape[0] + 1, self.loss.outputs))
         if self.problem.intercept and self.problem.start is not None:
             point[-1] = self.problem.start
@@ -149,6 +152,38 @@ class ExactSpace(Space):
         local = array_ops.like(B, matrix, xp.float64)
         return array_ops.host_float64(array_ops.solve_symmetric(matrix, local))
 
+    def left_out(self, minimum: Minimum, numbers: np.ndarray) -> float:
+        """Return the mean loss of some rows if they are left out; the matrix is stored."""
+        K, point = array_ops.host_float64(self.K), minimum.point
+        f = K @ point[:-1] + point[-1]
+
+        def leverages(loss: Loss) -> np.ndarray:
+            curvature = self._w * loss.curvature(self._y, f)
+            return np.column_stack([self._leverage(K, c, numbers) for c in curvature.T])
+
+        return error(self.problem, minimum.smoothed, numbers, f[numbers], leverages)
+
+    def _leverage(self, K: np.ndarray, c: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Return the leverage of some rows where rows have the curvatures c (n,).
+
+        With W = diag(c), H⁻¹ = (I - Zᵀ W^½ (alpha I + W^½ K W^½)⁻¹ W^½ Z) / alpha.
+        """
+        alpha, active = self.problem.alpha, np.flatnonzero(c > 1e-16 * c.max())
+        root = np.sqrt(c[active])[:, None]
+        M = root * K[np.ix_(active, active)] * root.T
+        M[np.diag_indices_from(M)] += alpha
+        L = linalg.lower_factor(M)
+        ones = K[:, active] @ c[active]  # K W 1
+        inner = linalg.solve_lower(
+            L, root * np.column_stack((K[np.ix_(active, numbers)], ones[active]))
+        )
+        h = (K[numbers, numbers] - (inner[:, :-1] ** 2).sum(axis=0)) / alpha
+        if not self.problem.intercept:
+            return h
+        along = (ones[numbers] - inner[:, :-1].T @ inner[:, -1]) / alpha  # zᵀH⁻¹ZᵀW1
+        total = c.sum() - (c[active] @ ones[active] - inner[:, -1] @ inner[:, -1]) / alpha
+        return h + (1.0 - along) ** 2 / max(total, 1e-12 * self.weight)
+
     def _iterated(self, root: Root, right: list[np.ndarray], here: Evaluation) -> list[np.ndarray]:
         n, t, count = len(self._y), self.loss.outputs, len(right)
         alpha = self.problem.alpha
@@ -228,7 +263,8 @@ class ExactNewton(Strategy[LossProblem]):
             "blocks": gram.rows.walk_bytes(item * (columns + 4 * together * systems)),
         }
         if gram.fits():
-            return [{**step, "kernel matrix": 3 * 8 * n**2}]
+            left_out = 3 * 8 * n * sample_size(problem) + (8 * n**2 if problem.leaves_out else 0)
+            return [{**step, "kernel matrix": 3 * 8 * n**2, "left-out rows": left_out}]
         rank = preconditioner_rank(n)
         return [
             {**step, "preconditioner": factor_bytes(gram.rows, rank, np.float64) + 8 * n * rank},
@@ -240,14 +276,27 @@ class ExactNewton(Strategy[LossProblem]):
         gram, K = problem.gram, None
         if gram.fits():
             K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
+        elif problem.leaves_out:
+            raise ValueError(
+                f"alpha='loo' decomposes the matrix, and that of {gram.shape[0]} rows is too large "
+                "to store. Use an approximation, such as kernel=Nystroem(kernel, 1000), or set "
+                "alpha to a number."
+            )
+        return best_of_path(problem, lambda part: self._solved(part, gram, K))
+
+    def _solved(self, problem: LossProblem, gram: Gram, K: Array | None) -> LossSolution:
         outputs = range(problem.loss.outputs)
         groups = [list(outputs)] if problem.loss.coupled else [[k] for k in outputs]
-        minima = []
+        minima, left_out = [], 0.0
+        numbers = sampled(problem) if problem.leaves_out else None
         for group in groups:
             part = problem.of(group)
             space = ExactSpace(part, gram, K)
             minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
-        return _solution(joined(minima), gram)
+            if numbers is not None:
+                left_out += space.left_out(minima[-1], numbers)
+        solution = _solution(joined(minima), gram)
+        return solution if numbers is None else solution._replace(error=left_out)
 
 
 def _solution(minimum: Minimum, gram: Gram) -> LossSolution:
@@ -261,4 +310,5 @@ def _solution(minimum: Minimum, gram: Gram) -> LossSolution:
         minimum.iterations,
         minimum.accuracy,
         minimum.met,
+        point,
     )

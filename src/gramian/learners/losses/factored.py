@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from math import ceil, sqrt
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import array_ops, config, linalg
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.losses.leaving_out import MOST_KINDS as MOST_LEFT_OUT
+from gramian.learners.losses.leaving_out import best_of_path, error, sample_size, sampled
+from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY, Curvature, Walks
@@ -38,6 +42,8 @@ class FactoredSpace(Space):
 
     def start(self) -> np.ndarray:
         problem = self.problem
+        if problem.warm is not None:
+            return problem.warm
         root = self.walks.root
         size = self.walks.rank if root is None else root.shape[1]
         point = np.zeros((size + 1, problem.loss.outputs))
@@ -68,6 +74,10 @@ class FactoredSpace(Space):
         squares = squares.sum(keepdims=True) if self.loss.coupled else squares
         return 0.5 * problem.alpha * squares + problem.tilt * point[-1].sum()
 
+    @abstractmethod
+    def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
+        """Return H⁻¹, or about it, at a point for each kind of curvature."""
+
     def slopes(self, here: Evaluation, direction: np.ndarray) -> np.ndarray:
         slopes = -np.sum(here.gradient * direction, axis=0)
         slopes = slopes.sum(keepdims=True) if self.loss.coupled else slopes
@@ -86,6 +96,11 @@ class SummedSpace(FactoredSpace):
             solve = self.walks.solver(here.more, int(k))
             direction[:, k] = -solve(here.gradient[:, [k]])[:, 0]
         return direction, self.slopes(here, direction)
+
+    def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
+        _, curvature = self.walks.evaluate(self.loss, point, kinds)
+        assert curvature is not None
+        return [self.walks.solver(curvature, k) for k in range(len(kinds))]
 
 
 class IteratedSpace(FactoredSpace):
@@ -139,8 +154,11 @@ class IteratedSpace(FactoredSpace):
         kinds = [-1]
         if not self.loss.coupled and self.loss.outputs <= MOST_KINDS:
             kinds = list(range(self.loss.outputs))
+        return self.inverses(here.point, kinds)
+
+    def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
         curvature: Curvature | None
-        _, curvature = self._sample.evaluate(self.loss, here.point, kinds)
+        _, curvature = self._sample.evaluate(self.loss, point, kinds)
         assert curvature is not None
         solvers = []
         for i in range(len(kinds)):
@@ -173,6 +191,7 @@ class Summed(Strategy[LossProblem]):
         core = 0 if factors.core is None else 4 * 8 * r**2
         return {
             **_small_memory(problem),
+            "left-out rows": _left_out_bytes(problem),
             "sums": P + passes + 2 * group * 8 * sum(Z.shape[1] ** 2 for Z in factors.parts),
             "decomposition": 2 * 8 * widest**2 + core,
         }
@@ -184,14 +203,23 @@ class Summed(Strategy[LossProblem]):
             walked, P = unprojected(walked)
             dtype = walked.xp.float64
         walked = walked.persist(room_left(self._other_memory(problem)), partly=True)
+        return best_of_path(problem, lambda part: self._solved(part, walked, P, dtype))
+
+    def _solved(
+        self, problem: LossProblem, walked: Factors, P: Array | None, dtype: DType
+    ) -> LossSolution:
         step, outputs = _group(problem), list(range(problem.loss.outputs))
-        minima = []
+        minima, left_out = [], 0.0
+        rows = _LeftOut(problem) if problem.leaves_out else None
         for first in range(0, len(outputs), step):
             part = problem.of(outputs[first : first + step])
             walks = Walks(part, walked, P, dtype=dtype, inside=P is not None)
             space = SummedSpace(part, walks)
             minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
-        return _solution(joined(minima), walks)
+            if rows is not None:
+                left_out += rows.error(space, minima[-1])
+        solution = _solution(joined(minima), walks)
+        return solution if rows is None else solution._replace(error=left_out)
 
 
 class Iterated(Strategy[LossProblem]):
@@ -230,9 +258,11 @@ class Iterated(Strategy[LossProblem]):
             default=0,
         )
         passes = max((Z.walk_bytes(8 * (TEMPORARY * t + m), 8 * m * t) for Z in C.parts), default=0)
+        kinds_bytes = 8 * min(t, MOST_LEFT_OUT) * widest**2 if problem.leaves_out else 0
         small = (2 + 2 * kinds) * 8 * r**2 + (0 if C is factors else 8 * (m * r + 3 * r**2))
         return {
             **_small_memory(problem),
+            "left-out rows": _left_out_bytes(problem) + kinds_bytes,
             "preconditioner": small + factors.parts.take_bytes(_sample_size(factors)),
             "iteration": 12 * 8 * (r + m) * t,
             "blocks": max(sampled, passes),
@@ -242,10 +272,48 @@ class Iterated(Strategy[LossProblem]):
         C, P = unprojected(problem.factors)
         dtype = C.xp.float64 if _precise(problem) else C.dtype
         C = C.persist(room_left(self._other_memory(problem)), partly=True)
-        walks = Walks(problem, C, P, dtype=dtype)
         sample, scale = _sample(problem)
+        return best_of_path(problem, lambda part: self._solved(part, C, P, dtype, sample, scale))
+
+    def _solved(
+        self, problem: LossProblem, C: Factors, P: Array | None, dtype: DType, sample: Walks,
+        scale: float,
+    ) -> LossSolution:  # fmt: skip
+        walks, sample = Walks(problem, C, P, dtype=dtype), sample.on(problem)
         space = IteratedSpace(problem, walks, sample, scale)
-        return _solution(minimise(space, tol=problem.tol, max_iter=problem.max_iter), walks)
+        minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)
+        solution = _solution(minimum, walks)
+        if not problem.leaves_out:
+            return solution
+        return solution._replace(error=_LeftOut(problem).error(space, minimum))
+
+
+class _LeftOut:
+    """Some rows, to be left out."""
+
+    def __init__(self, problem: LossProblem) -> None:
+        self._numbers = sampled(problem)
+        self._Z = array_ops.host_float64(problem.factors.coordinates(self._numbers))
+
+    def error(self, space: FactoredSpace, minimum: Minimum) -> float:
+        """Return the mean loss of the rows if they are left out."""
+        root, outputs = space.walks.root, space.loss.outputs
+        Z = self._Z if root is None else self._Z @ root
+        Z = np.column_stack((Z, np.ones(len(Z))))
+        kinds = list(range(outputs)) if outputs <= MOST_LEFT_OUT else [-1]
+
+        def leverages(loss: Loss) -> np.ndarray:
+            space.loss = loss
+            solvers = space.inverses(minimum.point, kinds)
+            return np.column_stack([np.sum(Z.T * solve(Z.T), axis=0) for solve in solvers])
+
+        f = Z @ minimum.point
+        return error(space.problem, minimum.smoothed, self._numbers, f, leverages)
+
+
+def _left_out_bytes(problem: LossProblem) -> int:
+    t = problem.loss.outputs
+    return 8 * sample_size(problem) * (5 * (problem.factors.rank + 1) + 6 * t)
 
 
 def _sample(problem: LossProblem) -> tuple[Walks, float]:
@@ -302,4 +370,5 @@ def _solution(minimum: Minimum, walks: Walks) -> LossSolution:
         minimum.iterations,
         minimum.accuracy,
         minimum.met,
+        minimum.point,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.metrics import d2_pinball_score
@@ -71,7 +71,8 @@ class KernelQuantileRegressor(_Levels):
 
     Attributes
     ----------
-    dual_coef_, coef_, intercept_, objective_, accuracy_, n_iter_, kernel_, approximation_, points_
+    dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
+approximation_, points_
         As in :class:`KernelSVR`, with a column or entry for each quantile of a list.
 
     Examples
@@ -89,7 +90,7 @@ class KernelQuantileRegressor(_Levels):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         quantile: float | Sequence[float] = 0.5,
@@ -146,7 +147,8 @@ class KernelExpectileRegressor(_Levels):
 
     Attributes
     ----------
-    dual_coef_, coef_, intercept_, objective_, accuracy_, n_iter_, kernel_, approximation_, points_
+    dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
+approximation_, points_
         As in :class:`KernelQuantileRegressor`.
 
     Examples
@@ -161,7 +163,7 @@ class KernelExpectileRegressor(_Levels):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         level: float | Sequence[float] = 0.5,

@@ -36,7 +36,8 @@ class Minimum(NamedTuple):
 
     point: np.ndarray
     values: np.ndarray
-    loss: Loss  # as it was in the last round
+    loss: Loss  # as it was in the last round, but not smoothed
+    smoothed: Loss  # as it was minimised
     iterations: int
     accuracy: float  # of the objective, relative: what is left to gain, at most
     met: bool
@@ -107,10 +108,11 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             space.loss = refined
             here = space.evaluate(here.point)
             open_ = np.ones(len(here.values), dtype=bool)
-    if space.loss.kinked:
-        space.loss = space.loss.unsmoothed()
+    smoothed = space.loss
+    if smoothed.kinked:
+        space.loss = smoothed.unsmoothed()
         here = space.evaluate(here.point)
-    return Minimum(here.point, here.values, space.loss, iterations, left, met)
+    return Minimum(here.point, here.values, space.loss, smoothed, iterations, left, met)
 
 
 def _gaps(loss: Loss, here: Evaluation) -> np.ndarray:

@@ -113,7 +113,7 @@ class KernelOneClass(OutlierMixin, LossLearner):
         setattr(self, name, getattr(self, name)[:, 0])
         self.offset_ = -size * float(solution.intercepts[0])
         self.intercept_ = np.zeros(1)
-        del self.objective_
+        del self.objective_, self.alpha_, self.path_
         if self.contamination != "auto":
             scores = array_ops.host_float64(self.score_samples(problem.input_rows))
             self.offset_ = _weighted_quantile(scores, problem.weights, float(self.contamination))

@@ -12,6 +12,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.newton import Minimum
+from gramian.learners.ridge.systems import AlphaPath
 from gramian.learners.strategy import Problem
 
 
@@ -30,6 +31,10 @@ class LossProblem(Problem):
     tilt: float = 0.0  # a linear term of the intercept, as novelty detection has it
     y: Array | None = None  # (n, 1), in float64
     start: np.ndarray | None = None  # the first intercepts, (outputs,)
+    warm: np.ndarray | None = None  # a first point, (coefficients + 1, outputs)
+    alphas: np.ndarray | None = None  # to choose from, descending; None before the rows are known
+    leaves_out: bool = False  # whether alpha is chosen
+    patient: bool = False  # whether a path may end early
 
     @cached_property
     def weight(self) -> float:
@@ -43,7 +48,8 @@ class LossProblem(Problem):
         if len(outputs) == self.loss.outputs:
             return self
         start = None if self.start is None else self.start[outputs]
-        return replace(self, loss=self.loss.of(outputs), start=start)
+        warm = None if self.warm is None else self.warm[:, outputs]
+        return replace(self, loss=self.loss.of(outputs), start=start, warm=warm)
 
 
 class LossSolution(NamedTuple):
@@ -56,6 +62,10 @@ class LossSolution(NamedTuple):
     iterations: int
     accuracy: float
     met: bool
+    point: np.ndarray | None = None  # where the next alpha starts
+    error: float = np.inf  # the mean loss of rows that are left out
+    alpha: float | None = None  # the chosen one
+    path: AlphaPath | None = None  # all that were tried
 
 
 def joined(minima: list[Minimum]) -> Minimum:
@@ -66,6 +76,7 @@ def joined(minima: list[Minimum]) -> Minimum:
         np.concatenate([each.point for each in minima], axis=1),
         np.concatenate([each.values for each in minima]),
         minima[-1].loss,
+        minima[-1].smoothed,
         max(each.iterations for each in minima),
         max(each.accuracy for each in minima),
         all(each.met for each in minima),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
@@ -62,7 +62,7 @@ class KernelSVR(KernelRegressor):
         The coefficients of the r features, if K is approximated.
     intercept_, objective_, accuracy_ : float
         The intercept b, the objective, and what is left to gain, relative to it, at most.
-    n_iter_, kernel_, approximation_, points_
+    alpha_, path_, n_iter_, kernel_, approximation_, points_
         As in :class:`KernelLogisticRegression`.
 
     Examples
@@ -77,7 +77,7 @@ class KernelSVR(KernelRegressor):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         epsilon: float = 0.1,
@@ -122,7 +122,8 @@ class KernelHuberRegressor(KernelRegressor):
     ----------
     scale_ : float
         The scale σ of the errors.
-    dual_coef_, coef_, intercept_, objective_, accuracy_, n_iter_, kernel_, approximation_, points_
+    dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
+approximation_, points_
         As in :class:`KernelSVR`.
 
     Examples
@@ -139,7 +140,7 @@ class KernelHuberRegressor(KernelRegressor):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         epsilon: float = 1.35,
@@ -191,7 +192,8 @@ class KernelPoissonRegressor(KernelRegressor):
 
     Attributes
     ----------
-    dual_coef_, coef_, intercept_, objective_, accuracy_, n_iter_, kernel_, approximation_, points_
+    dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
+approximation_, points_
         As in :class:`KernelSVR`.
 
     Examples
@@ -207,7 +209,7 @@ class KernelPoissonRegressor(KernelRegressor):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | tuple | Literal["loo"] = 1.0,
         kernel: LearnerKernel = "rbf",
         *,
         fit_intercept: bool = True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -61,6 +62,12 @@ class Walks:
             y, weights = problem.y, problem.weights
         aligned = [y] if weights is None else [y, weights[:, None]]
         self._aligned = [walked.arrange(each) for each in aligned]
+
+    def on(self, problem: LossProblem) -> Walks:
+        """Return the same walks for the same rows with another alpha."""
+        other = copy(self)
+        other.problem = problem
+        return other
 
     @property
     def rank(self) -> int:

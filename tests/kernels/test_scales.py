@@ -180,7 +180,7 @@ def test_learned_scales_find_the_column_that_matters(kernel):
     assert model.kernel_.feature_importances_[0] > 0.9
     assert model.kernel_.feature_importances_.sum() == pytest.approx(1.0)
     missed = [np.mean((each.predict(new) - truth) ** 2) for each in (model, plain)]
-    assert missed[0] < 0.7 * missed[1]
+    assert missed[0] < 0.85 * missed[1]
 
 
 def test_a_metric_finds_a_direction_across_the_columns():

@@ -12,18 +12,21 @@ keep their scale.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from gramian.kernels import pairings
-from gramian.kernels.leave_one_out import Fit, TargetSample, best_alpha, downhill
+from gramian.kernels.leave_one_out import ALPHA_STEP, Fit, TargetSample, best_alpha, error_of, fit
 
 ROUNDS = 5  # of learning scales, at most
 GAIN = 0.002  # a round must lower the error by this fraction
 STEP = 2.0  # between neighbouring gammas
+LEVEL = 0.001  # errors that differ by less are level
+MOST_MOVES = 30  # between the gamma and alpha at which a search begins and those that it finds
 GRADIENTS = 500  # rows whose gradients are averaged
 NUMBERS = 1 << 27  # rows with gradients, times points, times columns, at most
 NUDGE = 1e-4  # relative, of the difference quotient of a profile
@@ -70,10 +73,14 @@ def learn(kernel: Kernel, sample: TargetSample) -> Learned:
 def _with_scales(kernel: Kernel, sample: TargetSample, metric: bool) -> Learned:
     rounds = _rounds(kernel, sample, metric)
     trial = next(trial for i, trial in enumerate(path(kernel, sample, metric)) if i == rounds)
-    squares = squared_gradients(trial, sample, metric=False)
-    shares = squares * sample.X.var(axis=0)
+    return Learned(trial, importances(trial, sample))
+
+
+def importances(trial: Trial, sample: TargetSample) -> np.ndarray:
+    """Return the share of each column in the squared changes of f, shape (d,), of sum 1."""
+    shares = squared_gradients(trial, sample, metric=False) * sample.X.var(axis=0)
     total = float(shares.sum())
-    return Learned(trial, shares / total if total > 0 else np.full(len(shares), 1 / len(shares)))
+    return shares / total if total > 0 else np.full(len(shares), 1 / len(shares))
 
 
 def path(kernel: Kernel, sample: TargetSample, metric: bool) -> Iterator[Trial]:
@@ -119,36 +126,58 @@ def search(
     U = type(kernel).pairing(X, 1.0, 0.0)(X)
     if kernel.stationary:
         np.fill_diagonal(U, 0.0)
-    alpha = None if near is None else near.fit.alpha
     gamma = _set_gamma(kernel, X)
-    if gamma is not None:
-        return _tried(kernel, sample, scales, U, gamma, alpha)
-    start = _usual_gamma(kernel, X) if near is None else near.kernel.gamma
-    found: dict[int, Trial] = {}
+    if gamma is not None or near is None:
+        first = _tried(kernel, scales, gamma or _usual_gamma(kernel, X))
+        trial = Trial(first, best_alpha(_matrix(first, U), sample, near and near.fit.alpha))
+        if gamma is not None:
+            return trial
+        near = trial
+    start_gamma, start_alpha = near.kernel.gamma, near.fit.alpha
 
-    def error(step: int) -> float:
-        if step not in found:
-            last = next(reversed(found.values()), None)
-            first = alpha if last is None else last.fit.alpha
-            found[step] = _tried(kernel, sample, scales, U, start * STEP**step, first)
-        return found[step].error
+    @lru_cache(maxsize=2)
+    def kernel_matrix(step: int) -> np.ndarray:
+        return _matrix(_tried(kernel, scales, start_gamma * STEP**step), U)
 
-    return found[downhill(error, most=12)]
+    @cache
+    def fitted(steps: tuple[int, int]) -> Fit | None:
+        return fit(kernel_matrix(steps[0]), sample, start_alpha * ALPHA_STEP ** steps[1])
+
+    steps = walk(lambda at: error_of(fitted(at)))
+    best = fitted(steps)
+    assert best is not None
+    return Trial(_tried(kernel, scales, start_gamma * STEP ** steps[0]), best)
 
 
-def _tried(
-    kernel: Kernel,
-    sample: TargetSample,
-    scales: np.ndarray | None,
-    U: np.ndarray,
-    gamma: float,
-    alpha: float | None,
-) -> Trial:
+# With a larger gamma most kernels need a larger alpha, so both change together.
+MOVES = ((0, 1), (0, -1), (1, 1), (-1, -1), (1, 0), (-1, 0))
+
+
+def walk(error: Callable[[tuple[int, int]], float]) -> tuple[int, int]:
+    """Return the point of the grid, near the origin, at which no move lowers the error."""
+    best, moves = (0, 0), list(MOVES)
+    for _ in range(MOST_MOVES):
+        better = next((m for m in moves if error(_plus(best, m)) < (1 - LEVEL) * error(best)), None)
+        if better is None:
+            break
+        best = _plus(best, better)
+        moves.sort(key=lambda m: m != better)  # what helped may help again
+    return best
+
+
+def _plus(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _tried(kernel: Kernel, scales: np.ndarray | None, gamma: float) -> Kernel:
     numbers: dict[str, Any] = {"gamma": float(gamma)}
     if hasattr(kernel, "bandwidth"):
         numbers |= {"bandwidth": None, "scales": scales}
-    trial = clone(kernel).set_params(**numbers)
-    return Trial(trial, best_alpha(trial._profile(trial._scale() * U), sample, alpha))
+    return clone(kernel).set_params(**numbers)
+
+
+def _matrix(kernel: Kernel, U: np.ndarray) -> np.ndarray:
+    return kernel._profile(kernel._scale() * U)
 
 
 def _set_gamma(kernel: Kernel, X: np.ndarray) -> float | None:

@@ -17,7 +17,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.rows import Rows
 
-STEP = 10**0.5  # between neighbouring alphas
+ALPHA_STEP = 10**0.5  # between neighbouring alphas
 LEAST, MOST = 1e-8, 1e4  # alphas, relative to the mean of the diagonal of K
 
 
@@ -100,13 +100,12 @@ def best_alpha(K: np.ndarray, sample: TargetSample, start: float | None = None) 
     tried: dict[int, Fit | None] = {}
 
     def error(step: int) -> float:
-        alpha = start * STEP**step
-        if not low / STEP <= alpha <= high * STEP:
+        alpha = start * ALPHA_STEP**step
+        if not low / ALPHA_STEP <= alpha <= high * ALPHA_STEP:
             return np.inf
         if step not in tried:
             tried[step] = fit(K, sample, alpha)
-        found = tried[step]
-        return np.inf if found is None or not np.isfinite(found.error) else found.error
+        return error_of(tried[step])
 
     best = tried[downhill(error)]
     if best is None:
@@ -117,14 +116,15 @@ def best_alpha(K: np.ndarray, sample: TargetSample, start: float | None = None) 
     return best
 
 
-def downhill(error: Callable[[int], float], most: int = 30, gain: float = 0.0) -> int:
-    """Return the whole number near 0 at which the error stops falling.
+def error_of(found: Fit | None) -> float:
+    return np.inf if found is None or not np.isfinite(found.error) else found.error
 
-    A step must lower the error by the fraction ``gain``.
-    """
+
+def downhill(error: Callable[[int], float]) -> int:
+    """Return the whole number near 0 at which the error stops falling."""
     best = 0
     for direction in (1, -1):
-        while abs(best) < most and error(best + direction) < (1 - gain) * error(best):
+        while error(best + direction) < error(best):
             best += direction
         if best:
             break

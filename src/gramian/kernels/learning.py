@@ -26,7 +26,9 @@ ROUNDS = 5  # of learning scales, at most
 GAIN = 0.002  # a round must lower the error by this fraction
 STEP = 2.0  # between neighbouring gammas
 LEVEL = 0.001  # errors that differ by less are level
+SPAN = 100.0  # gammas are searched within this factor of the usual one
 MOST_MOVES = 30  # between the gamma and alpha at which a search begins and those that it finds
+FEW = 500  # rows whose median distance gives the gamma to begin with
 GRADIENTS = 500  # rows whose gradients are averaged
 NUMBERS = 1 << 27  # rows with gradients, times points, times columns, at most
 NUDGE = 1e-4  # relative, of the difference quotient of a profile
@@ -127,8 +129,9 @@ def search(
     if kernel.stationary:
         np.fill_diagonal(U, 0.0)
     gamma = _set_gamma(kernel, X)
+    usual = _usual_gamma(kernel, X, U)
     if gamma is not None or near is None:
-        first = _tried(kernel, scales, gamma or _usual_gamma(kernel, X))
+        first = _tried(kernel, scales, gamma or usual)
         trial = Trial(first, best_alpha(_matrix(first, U), sample, near and near.fit.alpha))
         if gamma is not None:
             return trial
@@ -141,6 +144,8 @@ def search(
 
     @cache
     def fitted(steps: tuple[int, int]) -> Fit | None:
+        if steps != (0, 0) and not 1 / SPAN < start_gamma * STEP ** steps[0] / usual < SPAN:
+            return None
         return fit(kernel_matrix(steps[0]), sample, start_alpha * ALPHA_STEP ** steps[1])
 
     steps = walk(lambda at: error_of(fitted(at)))
@@ -190,14 +195,17 @@ def _set_gamma(kernel: Kernel, X: np.ndarray) -> float | None:
     return kernel._from_rule(kernel.gamma, X)
 
 
-def _usual_gamma(kernel: Kernel, X: np.ndarray) -> float:
-    """Return the gamma at which a search begins."""
-    if kernel.stationary:
-        try:
-            return kernel._from_rule("median", X[:1000])
-        except ValueError:  # all rows are the same
-            return 1.0
-    return kernel._from_spread(X.shape[1], float(X.var()))
+def _usual_gamma(kernel: Kernel, X: np.ndarray, U: np.ndarray) -> float:
+    """Return the gamma around which to search: that of the median distance, if there are any."""
+    if not kernel.stationary:
+        return kernel._from_spread(X.shape[1], float(X.var()))
+    some = U[:FEW, :FEW]
+    some = some[some > 0]
+    if not len(some):  # all rows are the same
+        return 1.0
+    length = float(np.median(some))
+    euclidean = type(kernel).pairing is pairings.squared_euclidean
+    return kernel._from_length(length**0.5 if euclidean else length)
 
 
 def next_scales(trial: Trial, sample: TargetSample, metric: bool) -> np.ndarray:

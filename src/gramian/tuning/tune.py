@@ -92,7 +92,7 @@ def tune(
     search = Search(X[train], np.asarray(Y[train], dtype=np.float64), classes, seconds, rng)
     best = search.run()
     seed = int(rng.integers(2**31))
-    model = _pipeline(best, len(y), classes, seed)
+    model = _pipeline(best, len(y), len(train), classes, seed)
     score = None
     if len(held_out):
         score = float(clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out]))
@@ -136,7 +136,7 @@ def _split(
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-def _pipeline(best: Candidate, n: int, classes: bool, seed: int) -> Pipeline:
+def _pipeline(best: Candidate, n: int, quantiles: int, classes: bool, seed: int) -> Pipeline:
     """Return the pipeline of a candidate for n rows, not fitted."""
     trial = best.trial
     scales = trial.kernel.scales if best.has_scales else None
@@ -150,7 +150,7 @@ def _pipeline(best: Candidate, n: int, classes: bool, seed: int) -> Pipeline:
     model: BaseEstimator = learner(alpha=alpha, kernel=kernel, random_state=seed)
     if not classes:  # the mean of the target is not penalised
         model = TransformedTargetRegressor(model, transformer=StandardScaler())
-    return make_pipeline(TRANSFORMS[best.transform](n), model)
+    return make_pipeline(TRANSFORMS[best.transform](quantiles), model)
 
 
 def _rounded(numbers: Any) -> Any:

@@ -20,7 +20,16 @@ import numpy as np
 from sklearn.base import clone
 
 from gramian.kernels import pairings
-from gramian.kernels.leave_one_out import ALPHA_STEP, Fit, TargetSample, best_alpha, error_of, fit
+from gramian.kernels.leave_one_out import (
+    ALPHA_STEP,
+    LEAST,
+    MOST,
+    Fit,
+    TargetSample,
+    best_alpha,
+    error_of,
+    fit,
+)
 
 ROUNDS = 5  # of learning scales, at most
 GAIN = 0.002  # a round must lower the error by this fraction
@@ -137,6 +146,7 @@ def search(
             return trial
         near = trial
     start_gamma, start_alpha = near.kernel.gamma, near.fit.alpha
+    size = float(np.mean(np.diagonal(_matrix(near.kernel, U))))
 
     @lru_cache(maxsize=2)
     def kernel_matrix(step: int) -> np.ndarray:
@@ -144,9 +154,11 @@ def search(
 
     @cache
     def fitted(steps: tuple[int, int]) -> Fit | None:
-        if steps != (0, 0) and not 1 / SPAN < start_gamma * STEP ** steps[0] / usual < SPAN:
+        gamma, alpha = start_gamma * STEP ** steps[0], start_alpha * ALPHA_STEP ** steps[1]
+        near_usual = 1 / SPAN < gamma / usual < SPAN and LEAST * size < alpha < MOST * size
+        if steps != (0, 0) and not near_usual:
             return None
-        return fit(kernel_matrix(steps[0]), sample, start_alpha * ALPHA_STEP ** steps[1])
+        return fit(kernel_matrix(steps[0]), sample, alpha)
 
     steps = walk(lambda at: error_of(fitted(at)))
     best = fitted(steps)

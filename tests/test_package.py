@@ -23,7 +23,7 @@ LAYERS = [
     ["samplers", "estimators"],
     ["approximations"],
     ["learners", "theory"],
-    ["analysis", "diagnostics"],
+    ["analysis", "diagnostics", "tuning"],
     ["datasets"],
     ["experiments"],
     ["tables"],

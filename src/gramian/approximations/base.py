@@ -244,7 +244,7 @@ class Approximation(
         """Return the kernel, fitted to these rows."""
         kernel = clone(as_kernel(self.kernel))
         with one_blas_thread():  # BLAS threads would keep the cores busy for a while afterwards
-            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+            kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights, y)
         return kernel
 
     @one_blas_thread()

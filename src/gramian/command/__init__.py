@@ -26,6 +26,7 @@ __all__ = ["main"]
 COMMANDS = {
     "cluster": "cluster rows with kernel k-means",
     "ridge": "predict a target with kernel ridge regression or classification",
+    "tune": "choose kernel, scales of columns, gamma and alpha for a target",
     "pca": "reduce rows to principal components with kernel PCA",
     "embed": "compute features whose inner products approximate a kernel",
     "predict": "apply a saved model to new rows",

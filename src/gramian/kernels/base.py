@@ -87,7 +87,9 @@ class Kernel(BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n, d), or Rows
-        y : ignored
+        y : array-like of shape (n,) or (n, n_targets), optional
+            The targets, for parameters that are learned from them, such as ``gamma="loo"``.
+            Pass classes as one-hot columns.
         random_state : int, Generator or None, default=0
             Draws the sample of rows for rules that need distances.
 
@@ -97,14 +99,19 @@ class Kernel(BaseEstimator, ABC):
             The kernel itself.
         """
         rows = self.read(X)
-        return self.fit_rows(rows, np.random.default_rng(random_state))
+        return self.fit_rows(rows, np.random.default_rng(random_state), y=y)
 
     def fit_rows(
-        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None = None,
+        y: Array | None = None,
     ) -> Kernel:
         """Like ``fit``, for rows that are already checked; ``rng`` draws the samples.
 
-        A row of weight 2 counts as two rows.
+        A row of weight 2 counts as two rows. ``y`` has the targets (n,) or (n, n_targets), if there
+        are any; classes are one-hot columns.
         """
         return self
 

@@ -54,10 +54,14 @@ class _Composed(Kernel):
         return rows
 
     def fit_rows(
-        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None = None,
+        y: Array | None = None,
     ) -> _Composed:
         for part in self.parts():
-            part.fit_rows(rows, rng, weights)
+            part.fit_rows(rows, rng, weights, y)
         return self
 
     def fit_bytes(self, rows: Rows) -> int:
@@ -135,7 +139,9 @@ class Product(_Pair):
 
     def spectrum(self) -> list[Law] | None:
         left, right = self.left.spectrum(), self.right.spectrum()
-        return None if left is None or right is None else [a * b for a in left for b in right]
+        if left is None or right is None or not all(a.agrees(b) for a in left for b in right):
+            return None
+        return [a * b for a in left for b in right]
 
     @staticmethod
     def _combine(a: Array, b: Array) -> Array:

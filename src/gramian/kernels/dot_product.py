@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -56,9 +57,11 @@ class Polynomial(InnerKernel):
 
     Parameters
     ----------
-    degree : int, default=3
-    gamma : float or "scale", optional
-        A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
+    degree : int or "loo", default=3
+        "loo" chooses it among 1 to 5 by the leave-one-out error, in learners with a target.
+    gamma : float, "scale" or "loo", optional
+        A positive number, ``"scale"`` (the default): 1 / (n_features * X.var()), or ``"loo"``: the
+        one with the smallest leave-one-out error, in learners with a target.
     coef0 : float, default=1.0
         If negative, the kernel is indefinite.
 
@@ -70,8 +73,11 @@ class Polynomial(InnerKernel):
     """
 
     names = ("poly", "polynomial")
+    candidates: ClassVar = {"degree": (1, 2, 3, 4, 5)}
 
-    def __init__(self, degree: int = 3, gamma: Gamma = None, coef0: float = 1.0) -> None:
+    def __init__(
+        self, degree: int | Literal["loo"] = 3, gamma: Gamma = None, coef0: float = 1.0
+    ) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
@@ -80,12 +86,16 @@ class Polynomial(InnerKernel):
     def psd(self) -> bool:
         return self.coef0 >= 0
 
+    @property
+    def _degree(self) -> int:
+        return positive_integer(self, "degree", self._chosen("degree"))
+
     def _profile(self, u: Array) -> Array:
         u += real(self, "coef0", self.coef0)
-        return array_ops.power(u, positive_integer(self, "degree", self.degree))
+        return array_ops.power(u, self._degree)
 
     def maclaurin(self, count: int) -> np.ndarray:
-        degree, coef0 = positive_integer(self, "degree", self.degree), float(self.coef0)
+        degree, coef0 = self._degree, float(self.coef0)
         terms = np.zeros(count)
         for p in range(min(count, degree + 1)):  # the binomial theorem
             terms[p] = comb(degree, p) * self._scale() ** p * coef0 ** (degree - p)

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
-from math import sqrt
-from typing import ClassVar, TypeAlias
+from math import isqrt
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import squareform
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from gramian.backend import array_ops
+from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
-from gramian.backend.checks import is_real, positive
-from gramian.kernels.base import KernelWarning, ProfileKernel
+from gramian.backend.checks import positive
+from gramian.kernels import learning
+from gramian.kernels.base import ProfileKernel
+from gramian.kernels.leave_one_out import draw as draw_with_targets
 from gramian.rows import Rows
 
 Gamma: TypeAlias = float | str | tuple[str, float] | None  # a number or a rule
 
 SAMPLE_ROWS = 1000  # rows sampled for rules that need distances: half a million pairs
-FLAT_ROWS = 500  # of these, used to decide whether to warn about gamma
+LEARNT_ROWS = 2000  # rows sampled for parameters that are learned from a target
+SQUARES = 8  # matrices of these rows by these rows in memory at once
 
 
 class GammaKernel(ProfileKernel):
     """Base class of profile kernels with a parameter ``gamma``: a positive number or a rule.
 
-    The rule ``"scale"`` means 1 / (n_features * X.var()), as in scikit-learn's SVC.
+    The rule ``"scale"`` means 1 / (n_features * X.var()), as in scikit-learn's SVC. The rule
+    ``"loo"`` needs a target: the gamma with the smallest leave-one-out error of kernel ridge.
     """
 
     gamma: Gamma
     default_rule: ClassVar[str] = "scale"
+    # Values to choose from where another parameter is "loo".
+    candidates: ClassVar[dict[str, tuple[float, ...]]] = {}
 
     @property
     def _gamma(self) -> float:
@@ -48,22 +52,88 @@ class GammaKernel(ProfileKernel):
             ) from None
 
     def fit_rows(
-        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None = None,
+        y: Array | None = None,
     ) -> GammaKernel:
+        if self.learns():
+            self._learn(rows, rng, weights, y)
+            return self
         gamma = self._given()
-        sample = _draw(rows, rng, weights)
+        sample = draw(rows, rng, weights)
         if gamma is None:
             if self._rule() == "scale":
-                gamma = self._from_spread(rows.shape[1], variance(rows, weights))
+                gamma = self._from_spread(rows.shape[1], variance(self._mapped(rows), weights))
             else:
                 gamma = self._from_rule(self._rule(), sample)
         self.gamma_ = gamma
         self._warn_if_flat(sample)
         return self
 
+    def learns(self) -> bool:
+        """Whether some parameter is learned from a target."""
+        return any(value == "loo" for value in self._words().values())
+
+    def _words(self) -> dict[str, str]:
+        """Return the parameters that are words."""
+        return {k: v for k, v in self.get_params(deep=False).items() if isinstance(v, str)}
+
+    def variants(self) -> list[Any]:
+        """Return this kernel with each candidate for the parameters that are "loo", save gamma."""
+        found: list[Any] = [self]
+        for name, values in self.candidates.items():
+            if getattr(self, name) == "loo":
+                found = [clone(one).set_params(**{name: v}) for one in found for v in values]
+        return found
+
+    def _chosen(self, name: str) -> Any:
+        """Return a parameter that has candidates: the number given, or the one that was learned."""
+        value = getattr(self, name)
+        if not isinstance(value, str) or value != "loo":
+            return value
+        if not hasattr(self, f"{name}_"):
+            raise NotFittedError(
+                f"{type(self).__name__} has {name}='loo', which needs a target: call "
+                "kernel.fit(X, y) first."
+            )
+        return getattr(self, f"{name}_")
+
+    def _learn(
+        self, rows: Rows, rng: np.random.Generator, weights: Array | None, y: Array | None
+    ) -> learning.Learned:
+        if y is None:
+            given = ", ".join(f"{name}={word!r}" for name, word in self._words().items())
+            raise ValueError(
+                f"{type(self).__name__} with {given} learns from a target: use a learner that has "
+                "one, such as KernelRidge, or call kernel.fit(X, y)."
+            )
+        sample = draw_with_targets(rows, y, weights, rng, self._learnt_rows(rows))
+        learned = learning.learn(self, sample)
+        self.gamma_ = float(learned.trial.kernel.gamma)
+        for name in self.candidates:
+            if getattr(self, name) == "loo":
+                setattr(self, f"{name}_", getattr(learned.trial.kernel, name))
+        return learned
+
+    def _learnt_rows(self, rows: Rows) -> int:
+        """Return how many rows to learn from: what they take is within the memory budget."""
+        most = isqrt(config.memory_budget() // 4 // (8 * SQUARES))
+        return max(min(rows.shape[0], LEARNT_ROWS, most), 2)
+
+    def _mapped(self, rows: Rows) -> Rows:
+        """Return the rows as the pairing sees them."""
+        return rows
+
     def fit_bytes(self, rows: Rows) -> int:
-        sample = min(rows.shape[0], SAMPLE_ROWS) * rows.row_bytes
-        return sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # and in float64
+        count = SAMPLE_ROWS
+        squares = 0
+        if self.learns():
+            count = self._learnt_rows(rows)
+            squares = 8 * SQUARES * count**2
+        sample = min(rows.shape[0], count) * rows.row_bytes
+        return squares + sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # and in float64
 
     def _warn_if_flat(self, sample: Array) -> None:
         """Warn if gamma makes all rows look alike, or no two rows look alike."""
@@ -86,103 +156,7 @@ class GammaKernel(ProfileKernel):
         return 1.0 / (d * variance) if variance > 0 else 1.0
 
 
-class DistanceKernel(GammaKernel):
-    """Base class of kernels of the distance of two rows that decrease from 1 at distance 0.
-
-    Set ``gamma`` or ``bandwidth``, not both. Further rules for gamma measure a length σ on a sample
-    of rows: ``"median"`` (σ is the median distance), ``"mean"`` (σ² is the mean squared distance)
-    and ``("percentile", q)``. A bandwidth σ means gamma = 1 / (2σ²) in kernels of the squared
-    distance and 1 / σ in kernels of the distance; the percentile rule uses 1 / σ² and 1 / σ.
-    """
-
-    squared: ClassVar[bool] = True  # whether gamma multiplies the squared distance
-
-    def __init__(self, gamma: Gamma = None, *, bandwidth: float | None = None) -> None:
-        self.gamma = gamma
-        self.bandwidth = bandwidth
-
-    def _given(self) -> float | None:
-        if self.bandwidth is None:
-            return super()._given()
-        if self.gamma is not None:
-            raise ValueError(
-                f"{type(self).__name__} takes gamma or bandwidth, not both; got "
-                f"gamma={self.gamma!r} and bandwidth={self.bandwidth!r}. Leave one of them out."
-            )
-        return self._from_length(positive(self, "bandwidth", self.bandwidth))
-
-    def diagonal(self, rows: Rows) -> Array:
-        # k(x, x) is the same for all rows, so only the first one is read.
-        first = self._diagonal(rows.take([0]))
-        return array_ops.take_rows(first, np.zeros(rows.shape[0], dtype=np.intp))
-
-    def _diagonal(self, x: Array) -> Array:
-        return array_ops.like(np.ones(x.shape[0]), x, dtype=x.dtype)
-
-    def _from_rule(self, rule: Gamma, sample: Array) -> float:
-        if rule == "median":
-            return self._from_length(float(np.median(self._lengths(sample))))
-        if rule == "mean":
-            return self._from_length(sqrt(float(np.mean(self._lengths(sample) ** 2))))
-        if isinstance(rule, tuple | list) and len(rule) == 2 and rule[0] == "percentile":
-            if not is_real(rule[1]) or not 0 < rule[1] <= 100:
-                raise ValueError(f"A percentile is a number in (0, 100]; got gamma={rule!r}.")
-            length = float(np.percentile(self._lengths(sample), rule[1]))
-            return 1.0 / length**2 if self.squared else 1.0 / length
-        raise ValueError(
-            f"gamma of {type(self).__name__} must be a positive number, 'scale', 'median', 'mean' "
-            f"or ('percentile', q); got {rule!r}."
-        )
-
-    def _from_length(self, length: float) -> float:
-        return 1.0 / (2.0 * length**2) if self.squared else 1.0 / length
-
-    def _lengths(self, sample: Array) -> np.ndarray:
-        """Return the distances between different rows of the sample, without zeros."""
-        pairs = squareform(self._distances(sample), checks=False)  # entries above the diagonal
-        pairs = pairs[pairs > 0]
-        if not len(pairs):
-            raise ValueError(
-                f"gamma={self._rule()!r} needs rows that differ; all sampled rows are the same. "
-                "Set gamma to a number."
-            )
-        return pairs
-
-    @abstractmethod
-    def _distances(self, sample: Array) -> np.ndarray:
-        """Return the matrix of distances between the sampled rows, in float64."""
-
-    def fit_bytes(self, rows: Rows) -> int:
-        by_distance = self._given() is None and self._rule() != "scale"
-        compared = min(rows.shape[0], SAMPLE_ROWS if by_distance else FLAT_ROWS)
-        # All distances, and two copies of those above the diagonal.
-        return super().fit_bytes(rows) + 2 * 8 * compared**2
-
-    def _warn_if_flat(self, sample: Array) -> None:
-        sample = sample[:FLAT_ROWS]
-        n = sample.shape[0]
-        if n < 10:
-            return
-        K = self.against(sample)(sample)
-        np.fill_diagonal(K, 0.0)
-        if np.median(K.max(axis=1)) < 1e-7:  # each row's nearest other row
-            said = "nearly all kernel values between different rows are 0; K is near the identity"
-        elif np.percentile(squareform(K, checks=False), 1) > 0.999:
-            said = "nearly all kernel values are 1; K is near a constant matrix"
-        else:
-            return
-        try:
-            hint = f" Try gamma={self._from_rule('median', sample):.2g}."
-        except ValueError:  # all sampled rows are the same: no gamma helps
-            hint = ""
-        warnings.warn(
-            f"{type(self).__name__} with gamma={self._gamma:.3g} on these rows: {said}.{hint}",
-            KernelWarning,
-            stacklevel=2,
-        )
-
-
-def _draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Array:
+def draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Array:
     """Draw a sample of rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None

@@ -122,7 +122,11 @@ class Precomputed(Kernel):
         return super().__call__(X, out=out)
 
     def fit_rows(
-        self, rows: Rows, rng: np.random.Generator, weights: Array | None = None
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None = None,
+        y: Array | None = None,
     ) -> Precomputed:
         n, columns = rows.shape
         if n != columns:

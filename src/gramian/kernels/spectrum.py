@@ -4,10 +4,11 @@ By Bochner's theorem k(x, y) = k(0) E cos(wᵀ(x - y)) for random frequencies w.
 mixes the distributions of its terms; a product adds independent frequencies. Every distribution
 here is that of
 
-    w = √(v + Σ v_i s_i) g + c h
+    w = A (√(v + Σ v_i s_i) g + c h)
 
-with a normal vector g, a vector h of independent Cauchy numbers, and random factors s_i. A product
-of kernels of the Euclidean distance therefore needs only one normal vector, with uniform direction.
+with the scales A of columns, a normal vector g, a vector h of independent Cauchy numbers, and
+random factors s_i. A product of kernels of the Euclidean distance that scale columns alike
+therefore needs only one normal vector, with uniform direction.
 """
 
 from __future__ import annotations
@@ -43,15 +44,31 @@ class Law:
     variance: float = 0.0  # v
     mixings: tuple[Mixing, ...] = ()  # v_i s_i
     cauchy: float = 0.0  # c
+    columns: np.ndarray | None = None  # scales of the columns (d,), or a linear map (d, d)
 
     def __mul__(self, other: Law) -> Law:
-        """Return the distribution for the product of two kernels."""
+        """Return the distribution for the product of two kernels that scale columns alike."""
+        assert self.agrees(other)
         return Law(
             self.weight * other.weight,
             self.variance + other.variance,
             self.mixings + other.mixings,
             self.cauchy + other.cauchy,
+            self.columns if other.is_constant else other.columns,
         )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all frequencies are 0, as for a multiple of other kernels."""
+        return not self._has_normal and self.cauchy == 0
+
+    def agrees(self, other: Law) -> bool:
+        """Whether both scale columns alike, or one has no frequencies to scale."""
+        if self.is_constant or other.is_constant:
+            return True
+        if self.columns is None or other.columns is None:
+            return self.columns is other.columns
+        return np.array_equal(self.columns, other.columns)
 
     @property
     def is_radial(self) -> bool:
@@ -81,4 +98,6 @@ class Law:
             w *= np.sqrt(sum(factors, np.full(len(u), self.variance)))[:, None]
         if self.cauchy:
             w += self.cauchy * np.tan(np.pi * (u[:, -d:] - 0.5))
-        return w
+        if self.columns is None:
+            return w
+        return w * self.columns if self.columns.ndim == 1 else w @ self.columns.T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import lgamma, sqrt
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import kv
@@ -11,7 +12,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels import pairings
-from gramian.kernels.gamma import DistanceKernel, Gamma
+from gramian.kernels.distance import DistanceKernel, Scales
+from gramian.kernels.gamma import Gamma
 from gramian.kernels.spectrum import Law, Mixing
 
 __all__ = [
@@ -53,8 +55,15 @@ class RBF(ExponentialDecay, EuclideanKernel):
     gamma : float, str or tuple, optional
         A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances between sampled rows.
-    bandwidth : float, optional
+        ``"loo"``, in learners with a target, is the gamma with the smallest leave-one-out error of
+        kernel ridge on at most 2,000 rows.
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / (2σ²).
+    scales : array of shape (n_features,) or (n_features, n_features), "learn" or "metric", optional
+        Numbers that multiply the columns before the distance, or a matrix that multiplies the rows.
+        In learners with a target, ``"learn"`` learns how much each column matters, and
+        ``"metric"`` a full matrix. The fitted ``kernel_`` then has the attributes ``scales_`` (of
+        mean 1) and ``feature_importances_`` (of sum 1). Unless gamma is set, it is learned too.
 
     See Also
     --------
@@ -69,12 +78,21 @@ class RBF(ExponentialDecay, EuclideanKernel):
            [0.607, 1.   ]])
     >>> RBF("median").fit([[0.0], [1.0], [3.0]]).gamma_
     0.125
+
+    Learn which of three columns matter:
+
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> model = KernelRidge(alpha="loo", kernel=RBF(scales="learn")).fit(X, np.sin(2 * X[:, 0]))
+    >>> model.kernel_.feature_importances_.round(2)
+    array([1., 0., 0.])
     """
 
     names = ("rbf",)
 
     def spectrum(self) -> list[Law]:
-        return [Law(variance=2 * self._gamma)]
+        return [Law(variance=2 * self._gamma, columns=self._column_scales())]
 
 
 class Laplacian(ExponentialDecay):
@@ -85,8 +103,10 @@ class Laplacian(ExponentialDecay):
     gamma : float, str or tuple, optional
         A positive number or a rule: ``"scale"`` (the default: 1 / (n_features * X.std())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the L1 distances.
-    bandwidth : float, optional
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / σ.
+    scales : array or "learn", optional
+        As in :class:`RBF`.
 
     Examples
     --------
@@ -107,7 +127,7 @@ class Laplacian(ExponentialDecay):
         return 1.0 / (d * sqrt(variance)) if variance > 0 else 1.0
 
     def spectrum(self) -> list[Law]:
-        return [Law(cauchy=self._gamma)]
+        return [Law(cauchy=self._gamma, columns=self._column_scales())]
 
 
 class Exponential(EuclideanKernel):
@@ -120,8 +140,10 @@ class Exponential(EuclideanKernel):
     gamma : float, str or tuple, optional
         A positive number or a rule: ``"scale"`` (the default: 1 / sqrt(n_features * X.var())),
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances.
-    bandwidth : float, optional
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / σ.
+    scales : array, "learn" or "metric", optional
+        As in :class:`RBF`.
 
     Examples
     --------
@@ -146,7 +168,9 @@ class Exponential(EuclideanKernel):
         return 1.0 / sqrt(d * variance) if variance > 0 else 1.0
 
     def spectrum(self) -> list[Law]:
-        return [Law(mixings=(Mixing(self._gamma**2, 0.5, inverse=True),))]
+        return [
+            Law(mixings=(Mixing(self._gamma**2, 0.5, inverse=True),), columns=self._column_scales())
+        ]
 
 
 class Matern(EuclideanKernel):
@@ -158,10 +182,13 @@ class Matern(EuclideanKernel):
     ----------
     gamma : float, str or tuple, optional
         1 / (2σ²); a positive number or a rule, as in :class:`RBF`.
-    nu : float, default=1.5
-        Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms.
-    bandwidth : float, optional
+    nu : float or "loo", default=1.5
+        Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms. "loo" chooses one of these by the
+        leave-one-out error, in learners with a target.
+    bandwidth : float or "loo", optional
         The length scale σ, in place of gamma = 1 / (2σ²).
+    scales : array, "learn" or "metric", optional
+        As in :class:`RBF`.
 
     Examples
     --------
@@ -171,42 +198,58 @@ class Matern(EuclideanKernel):
     """
 
     names = ("matern",)
+    candidates: ClassVar = {"nu": (0.5, 1.5, 2.5)}
 
     def __init__(
-        self, gamma: Gamma = None, nu: float = 1.5, *, bandwidth: float | None = None
+        self,
+        gamma: Gamma = None,
+        nu: float | Literal["loo"] = 1.5,
+        *,
+        bandwidth: float | Literal["loo"] | None = None,
+        scales: Scales = None,
     ) -> None:
         self.gamma = gamma
         self.nu = nu
         self.bandwidth = bandwidth
+        self.scales = scales
+
+    @property
+    def _nu(self) -> float:
+        return positive(self, "nu", self._chosen("nu"))
 
     @property
     def tolerance(self) -> float:  # type: ignore[override]
         # Near 0 the profile falls like u^min(ν, 1).
-        return EuclideanKernel.tolerance ** (1 / min(positive(self, "nu", self.nu), 1.0))
+        return EuclideanKernel.tolerance ** (1 / min(self._nu, 1.0))
 
     def _scale(self) -> float:
-        return 4.0 * positive(self, "nu", self.nu) * self._gamma
+        return 4.0 * self._nu * self._gamma
 
     def _profile(self, u: Array) -> Array:
         s = array_ops.inplace("sqrt", u)
-        if self.nu not in (0.5, 1.5, 2.5):
+        nu = self._nu
+        if nu not in (0.5, 1.5, 2.5):
             return array_ops.on_host(self._general_profile, s)
-        factor = 1.0 if self.nu == 0.5 else 1.0 + s if self.nu == 1.5 else 1.0 + s + s * s / 3.0
+        factor = 1.0 if nu == 0.5 else 1.0 + s if nu == 1.5 else 1.0 + s + s * s / 3.0
         s *= -1
         s = array_ops.inplace("exp", s)
         s *= factor
         return s
 
     def _general_profile(self, s: np.ndarray) -> np.ndarray:
-        nu = float(self.nu)
+        nu = self._nu
         s = np.maximum(s.astype(np.float64), 1e-100)  # K_ν has a pole at 0
         with np.errstate(over="ignore", invalid="ignore"):
             values = np.exp((1 - nu) * np.log(2) - lgamma(nu) + nu * np.log(s)) * kv(nu, s)
         return np.where(s < 1e-10 ** (1 / min(nu, 1)), 1.0, np.nan_to_num(values, nan=1.0))
 
     def spectrum(self) -> list[Law]:  # a multivariate Student's t with 2ν degrees of freedom
-        nu = positive(self, "nu", self.nu)
-        return [Law(mixings=(Mixing(2 * self._gamma, nu, inverse=True),))]
+        return [
+            Law(
+                mixings=(Mixing(2 * self._gamma, self._nu, inverse=True),),
+                columns=self._column_scales(),
+            )
+        ]
 
 
 class RationalQuadratic(EuclideanKernel):
@@ -221,8 +264,10 @@ class RationalQuadratic(EuclideanKernel):
         A positive number or a rule, as in :class:`RBF`.
     alpha : float, default=1.0
         The smaller alpha is, the more distant rows matter.
-    bandwidth : float, optional
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / (2σ²).
+    scales : array, "learn" or "metric", optional
+        As in :class:`RBF`.
 
     Examples
     --------
@@ -234,11 +279,17 @@ class RationalQuadratic(EuclideanKernel):
     names = ("rational_quadratic",)
 
     def __init__(
-        self, gamma: Gamma = None, alpha: float = 1.0, *, bandwidth: float | None = None
+        self,
+        gamma: Gamma = None,
+        alpha: float = 1.0,
+        *,
+        bandwidth: float | Literal["loo"] | None = None,
+        scales: Scales = None,
     ) -> None:
         self.gamma = gamma
         self.alpha = alpha
         self.bandwidth = bandwidth
+        self.scales = scales
 
     def _scale(self) -> float:
         return self._gamma / positive(self, "alpha", self.alpha)
@@ -250,7 +301,7 @@ class RationalQuadratic(EuclideanKernel):
 
     def spectrum(self) -> list[Law]:
         alpha = positive(self, "alpha", self.alpha)
-        return [Law(mixings=(Mixing(2 * self._gamma, alpha),))]
+        return [Law(mixings=(Mixing(2 * self._gamma, alpha),), columns=self._column_scales())]
 
 
 class Cauchy(EuclideanKernel):
@@ -260,8 +311,10 @@ class Cauchy(EuclideanKernel):
     ----------
     gamma : float, str or tuple, optional
         A positive number or a rule, as in :class:`RBF`.
-    bandwidth : float, optional
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / (2σ²).
+    scales : array, "learn" or "metric", optional
+        As in :class:`RBF`.
 
     Examples
     --------
@@ -280,7 +333,7 @@ class Cauchy(EuclideanKernel):
         return array_ops.inplace("reciprocal", u)
 
     def spectrum(self) -> list[Law]:
-        return [Law(mixings=(Mixing(2 * self._gamma, 1.0),))]
+        return [Law(mixings=(Mixing(2 * self._gamma, 1.0),), columns=self._column_scales())]
 
 
 class Chi2(ExponentialDecay):
@@ -293,8 +346,10 @@ class Chi2(ExponentialDecay):
     gamma : float, str or tuple, optional
         A positive number or a rule: ``"mean"`` (the default), ``"median"`` or
         ``("percentile", q)`` of the chi-squared distances between sampled rows.
-    bandwidth : float, optional
+    bandwidth : float or "loo", optional
         σ, in place of gamma = 1 / σ.
+    scales : array of shape (n_features,), optional
+        As in :class:`RBF`; they cannot be learned.
 
     Examples
     --------

@@ -201,7 +201,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             return self._factors(planned, rng, weights, y)
         kernel, rows = planned.kernel, planned.rows
         # A separate generator, so that the learner's draws do not depend on the kernel's.
-        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights)
+        kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights, y)
         kernel.check_values(rows)
         self.kernel_, self.approximation_ = kernel, None
         self.points_ = kernel.points(rows)

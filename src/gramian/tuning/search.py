@@ -1,0 +1,156 @@
+"""The search of ``tune``: many candidates on few rows, then few candidates on more rows.
+
+1. Each transform with each family, with equal scales, on a small sample.
+2. The best of these learn scales, on a larger sample.
+3. The best of these choose gamma and alpha again on all rows, as far as time and memory allow.
+
+All errors are leave-one-out errors. Equal rows are one row while scales are learned; in the last
+step they count one by one, as they will in the data to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import isqrt
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import clone
+
+from gramian.backend import config
+from gramian.backend.progress import progress
+from gramian.kernels import learning, leave_one_out
+from gramian.kernels.gamma import SQUARES
+from gramian.kernels.learning import Trial
+from gramian.kernels.leave_one_out import TargetSample
+from gramian.tuning.candidates import FAMILIES, TRANSFORMS, Candidate
+
+SCREENED = 800  # rows of the first step
+LEARNED = 1500  # rows of the second
+EXACT = 5000  # rows of the third, at most
+LEARNERS = 3  # candidates that learn scales
+FINALISTS = 2
+FITS = 12  # of a finalist, about
+
+Step: TypeAlias = Callable[..., None]  # advances the progress bar
+
+
+class Search:
+    """A search within a deadline; ``tried`` has all candidates in order."""
+
+    def __init__(
+        self, X: np.ndarray, Y: np.ndarray, classes: bool, seconds: float, rng: np.random.Generator
+    ) -> None:
+        self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
+        self.tried: list[Candidate] = []
+        self._start = perf_counter()
+        self._seconds = seconds
+
+    def run(self) -> Candidate:
+        """Return the best candidate that was found in time."""
+        with progress("tuning", len(TRANSFORMS) * len(FAMILIES) + LEARNERS + FINALISTS) as step:
+            best = self._screened(step)
+            best = self._learned(best, step)
+            return self._refined(best, step)
+
+    def importances(self, best: Candidate) -> np.ndarray:
+        """Return how much each column matters, shape (d,), of sum 1."""
+        sample = self._sample(best.transform, self._some(LEARNED))
+        kernel = best.trial.kernel
+        trial = Trial(
+            kernel, leave_one_out.best_alpha(kernel(sample.X), sample, best.trial.fit.alpha)
+        )
+        return learning.importances(trial, sample)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self._start + self._seconds - perf_counter()
+
+    def _screened(self, step: Step) -> list[Candidate]:
+        rows = self._some(SCREENED)
+        for transform in TRANSFORMS:
+            sample = self._sample(transform, rows)
+            for family, kernel in FAMILIES.items():
+                if self.tried and self.left < 0.7 * self._seconds:
+                    break
+                self._try(transform, family, sample, partial(learning.search, kernel, sample))
+                step()
+        return self._ranked(self.tried)
+
+    def _learned(self, ranked: list[Candidate], step: Step) -> list[Candidate]:
+        rows = self._some(LEARNED)
+        found: list[Candidate] = []
+        for each in ranked[:LEARNERS]:
+            if found and self.left < 0.4 * self._seconds:
+                break
+            sample = self._sample(each.transform, rows)
+            kernel = clone(FAMILIES[each.family]).set_params(scales="learn")
+            find = partial(_with_scales, kernel, sample)
+            found.append(self._try(each.transform, each.family, sample, find))
+            step()
+        return self._ranked(found)
+
+    def _refined(self, ranked: list[Candidate], step: Step) -> Candidate:
+        rows = self._some(self._affordable(ranked[0]))
+        found: list[Candidate] = []
+        for each in ranked[:FINALISTS]:
+            if found and self.left < 0.25 * self._seconds:
+                break
+            sample = self._sample(each.transform, rows, grouped=False)
+            kernel, scales = FAMILIES[each.family], each.trial.kernel.scales
+            find = partial(learning.search, kernel, sample, scales, each.trial)
+            found.append(self._try(each.transform, each.family, sample, find))
+            step()
+        return self._ranked(found)[0]
+
+    def _affordable(self, best: Candidate) -> int:
+        """Return how many rows the third step can take in half of the time that is left."""
+        sample = self._sample(best.transform, self._some(SCREENED))
+        K = best.trial.kernel(sample.X)
+        start = perf_counter()
+        leave_one_out.fit(K, sample, best.trial.fit.alpha)
+        one_fit = perf_counter() - start
+        growth = max(self.left, 1.0) / 2 / (FITS * FINALISTS * one_fit)
+        by_time = len(sample.X) * growth ** (1 / 3)
+        by_memory = isqrt(config.memory_budget() // 2 // (8 * SQUARES))
+        return max(int(min(EXACT, by_memory, by_time)), SCREENED)
+
+    def _some(self, most: int) -> np.ndarray:
+        n = len(self.X)
+        return np.sort(self.rng.choice(n, min(n, most), replace=False))
+
+    def _sample(self, transform: str, rows: np.ndarray, grouped: bool = True) -> TargetSample:
+        X = TRANSFORMS[transform](len(self.X)).fit(self.X).transform(self.X[rows])
+        make = leave_one_out.grouped if grouped else leave_one_out.centred
+        return make(X, self.Y[rows], np.ones(len(rows)))
+
+    def _try(
+        self, transform: str, family: str, sample: TargetSample, find: Callable[[], Trial]
+    ) -> Candidate:
+        start = perf_counter()
+        trial = find()
+        rate = missed_classes(trial, sample) if self.classes else trial.error
+        one = Candidate(transform, family, trial, rate, len(sample.X), perf_counter() - start)
+        self.tried.append(one)
+        return one
+
+    @staticmethod
+    def _ranked(found: list[Candidate]) -> list[Candidate]:
+        return sorted(found, key=lambda each: each.merit)
+
+
+def _with_scales(kernel: Any, sample: TargetSample) -> Trial:
+    return learning.learn(kernel, sample).trial
+
+
+def missed_classes(trial: Trial, sample: TargetSample) -> float:
+    """Return the part of the rows, by weight, whose class a fit without the row misses.
+
+    The targets are one-hot columns minus their means.
+    """
+    values = sample.Y - trial.fit.missed - sample.Y.min(axis=0)  # the mean is added again
+    missed = values.argmax(axis=1) != sample.Y.argmax(axis=1)
+    return float(np.average(missed, weights=sample.weights))

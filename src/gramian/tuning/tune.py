@@ -1,0 +1,160 @@
+"""``tune``: the public function."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_X_y
+
+from gramian.approximations import Nystroem
+from gramian.backend import config
+from gramian.backend.checks import choice, is_real, positive
+from gramian.backend.typing import ArrayLike, RandomState
+from gramian.estimators.base import generator
+from gramian.learners import KernelRidge, KernelRidgeClassifier
+from gramian.tuning.candidates import TRANSFORMS, Candidate
+from gramian.tuning.search import Search
+from gramian.tuning.source import code
+
+__all__ = ["tune"]
+
+MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
+EXACT_ROWS = 10_000  # fits to more rows use landmarks
+LANDMARKS = 2000
+
+
+def tune(
+    X: ArrayLike,
+    y: ArrayLike,
+    task: Literal["regress", "classify"] | None = None,
+    *,
+    time: float = 60.0,
+    holdout: float = 0.15,
+    random_state: RandomState = None,
+) -> Pipeline:
+    """Choose kernel, scales of columns, gamma and alpha for a target, and fit a pipeline.
+
+    It tries three transforms of the columns (standard, quantiles to normal, ranks) with three
+    families of kernels (Laplacian, RBF, Matérn) on some rows, lets the best learn scales
+    (``scales="learn"``), and chooses gamma and alpha of the best again on all rows. All choices are
+    by the leave-one-out error of kernel ridge. Rows that are held out from all of it give the score
+    that is reported; the pipeline is then fitted to all rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Numbers, without gaps.
+    y : array-like of shape (n,)
+        Numbers or classes.
+    task : {"regress", "classify"}, optional
+        By default, text and whole numbers with at most 20 distinct values are classes.
+    time : float, default=60.0
+        Seconds for the search. The fits of the pipeline come on top.
+    holdout : float, default=0.15
+        The fraction of rows held out for the score; 0 for no score.
+    random_state : int, Generator or None, default=None
+
+    Returns
+    -------
+    Pipeline
+        A fitted scikit-learn pipeline with the further attributes ``search_`` (all that was tried,
+        as columns: ``pandas.DataFrame(model.search_)``), ``score_`` (R² or accuracy on the rows
+        held out; None without any), ``feature_importances_`` (of sum 1) and ``code_``, which makes
+        the pipeline again.
+
+    See Also
+    --------
+    RBF : ``gamma="loo"`` and ``scales="learn"`` of a single kernel.
+    compare : approximations of one kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import tune
+    >>> X = np.random.default_rng(0).standard_normal((300, 3))
+    >>> model = tune(X, np.sin(2 * X[:, 0]), random_state=0)
+    >>> model.score_ > 0.95
+    True
+    >>> model.feature_importances_.argmax()
+    np.int64(0)
+    """
+    classes = _is_classes(y, task)
+    X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=4, y_numeric=not classes)
+    seconds, part = positive("tune", "time", time), _fraction(holdout)
+    rng = generator(random_state)
+    train, held_out = _split(y, part, classes, rng)
+    Y = (y[:, None] == np.unique(y)) if classes else y[:, None]
+    search = Search(X[train], np.asarray(Y[train], dtype=np.float64), classes, seconds, rng)
+    best = search.run()
+    seed = int(rng.integers(2**31))
+    model = _pipeline(best, len(y), len(train), classes, seed)
+    score = None
+    if len(held_out):
+        score = float(clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out]))
+    model.fit(X, y)
+    model.score_ = score
+    entries = [each.entry() for each in search.tried]
+    model.search_ = {name: np.array([entry[name] for entry in entries]) for name in entries[0]}
+    model.feature_importances_ = search.importances(best)
+    model.code_ = code(model)
+    return model
+
+
+def _is_classes(y: ArrayLike, task: str | None) -> bool:
+    if task is not None:
+        return choice("tune", "task", task, ("regress", "classify")) == "classify"
+    values = np.unique(np.asarray(y))
+    if values.dtype.kind not in "iuf":
+        return True
+    return len(values) <= MOST_CLASSES and bool((values == np.floor(values)).all())
+
+
+def _fraction(holdout: float) -> float:
+    if not is_real(holdout) or not 0 <= holdout < 1:
+        raise ValueError(f"holdout of tune must be a number from 0 to below 1; got {holdout!r}.")
+    return float(holdout)
+
+
+def _split(
+    y: np.ndarray, part: float, classes: bool, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the rows to tune on and of those held out; each class is tuned on."""
+    rows = np.arange(len(y))
+    count = round(part * len(y))
+    if not count or len(y) - count < 4:
+        return rows, rows[:0]
+    order = rng.permutation(len(y))
+    if classes:  # a row of each class comes last, so it is not held out
+        kept = order[np.unique(y[order], return_index=True)[1]]
+        order = np.concatenate((order[~np.isin(order, kept)], kept))
+        count = min(count, len(y) - len(kept))
+    return np.sort(order[count:]), np.sort(order[:count])
+
+
+def _pipeline(best: Candidate, n: int, quantiles: int, classes: bool, seed: int) -> Pipeline:
+    """Return the pipeline of a candidate for n rows, not fitted."""
+    trial = best.trial
+    scales = trial.kernel.scales if best.has_scales else None
+    kernel: Any = clone(trial.kernel).set_params(
+        gamma=_rounded(trial.kernel.gamma), scales=None if scales is None else _rounded(scales)
+    )
+    alpha: Any = _rounded(trial.fit.alpha)
+    if n > EXACT_ROWS or 8 * 3 * n**2 > config.memory_budget():
+        alpha, kernel = "loo", Nystroem(kernel, LANDMARKS)
+    learner = KernelRidgeClassifier if classes else KernelRidge
+    model: BaseEstimator = learner(alpha=alpha, kernel=kernel, random_state=seed)
+    if not classes:  # the mean of the target is not penalised
+        model = TransformedTargetRegressor(model, transformer=StandardScaler())
+    return make_pipeline(TRANSFORMS[best.transform](quantiles), model)
+
+
+def _rounded(numbers: Any) -> Any:
+    """Return numbers with four digits, as the code shows them."""
+    if np.ndim(numbers):
+        return np.array([_rounded(number) for number in numbers])
+    return float(f"{numbers:.4g}")

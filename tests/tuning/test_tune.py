@@ -1,0 +1,184 @@
+"""``tune``: what it returns, what it keeps to, and that it does no harm."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import gramian
+from gramian import RBF, KernelRidge, KernelRidgeClassifier, Laplacian, tune
+from gramian.kernels import learning, leave_one_out
+from gramian.tuning import search as searching
+from gramian.tuning.candidates import FAMILIES, TRANSFORMS
+from gramian.tuning.search import Search, missed_classes
+from gramian.tuning.source import code, source
+from gramian.tuning.tune import _pipeline
+
+
+def data(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    X, y = data()
+    return X, y, tune(X, y, random_state=0)
+
+
+def test_it_returns_a_fitted_pipeline_that_generalises(regression):
+    X, y, model = regression
+    assert isinstance(model, Pipeline)
+    assert model.score(*data(seed=1)) > 0.9
+    assert model.score_ > 0.9
+    assert model.feature_importances_.argmax() == 0
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(clone(model).fit(X, y).predict(X), model.predict(X))
+
+
+def test_the_table_has_all_that_was_tried(regression):
+    found = regression[2].search_
+    count = len(found["kernel"])
+    assert {len(column) for column in found.values()} == {count}
+    first = set(zip(found["transform"], found["kernel"], strict=True))
+    assert first == {(t, k) for t in TRANSFORMS for k in FAMILIES}
+    assert count > len(first)
+    assert "learned" in found["scales"] and np.isfinite(found["leave_one_out_error"]).all()
+
+
+def test_the_code_makes_the_same_pipeline(regression):
+    X, y, model = regression
+    space = {"X": X, "y": y}
+    exec(model.code_, space)
+    np.testing.assert_allclose(space["model"].predict(X), model.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([3, 7])])
+def test_text_and_few_whole_numbers_are_classes(labels):
+    X, y = data(120)
+    model = tune(X, labels[(y > 0).astype(int)], random_state=0)
+    assert isinstance(model[-1], KernelRidgeClassifier)
+    assert set(model.predict(X)) == set(labels)
+    assert model.score_ > 0.8
+    assert (model.search_["missed_classes"] < 0.5).all()
+
+
+def test_the_task_can_be_named():
+    X, _ = data(60)
+    model = tune(X, np.round(X[:, 0]), "regress", random_state=0)
+    assert isinstance(model[-1].regressor_, KernelRidge)
+    with pytest.raises(ValueError, match="task of tune must be one of"):
+        tune(X, X[:, 0], "cluster")
+
+
+def test_rows_that_are_scored_are_not_tuned_on(monkeypatch):
+    X, y = data(100)
+    seen = []
+    original = Search.__init__
+
+    def spying(self, rows, *more):
+        seen.append(rows)
+        original(self, rows, *more)
+
+    monkeypatch.setattr(Search, "__init__", spying)
+    model = tune(X, y, holdout=0.3, random_state=0)
+    (tuned_on,) = seen
+    assert len(tuned_on) == 70
+    held_out = np.array([not (tuned_on == x).all(axis=1).any() for x in X])
+    alone = clone(model).fit(X[~held_out], y[~held_out])
+    assert model.score_ == pytest.approx(alone.score(X[held_out], y[held_out]))
+    assert tune(X, y, holdout=0, random_state=0).score_ is None
+
+
+def test_the_search_keeps_to_its_time():
+    X, y = data(100)
+    model = tune(X, y, time=1e-9, holdout=0, random_state=0)  # one candidate for each step
+    assert len(model.search_["kernel"]) == 3
+    assert model.score(X, y) > 0.5
+
+
+def test_the_search_keeps_to_the_memory_budget():
+    X, y = data(3000)
+    best = Search(X, y[:, None], False, 60.0, np.random.default_rng(0))
+    trial = learning.search(RBF(0.5), best._sample("standard", np.arange(200)))
+    monkey = searching.Candidate("standard", "rbf", trial, 0.1, 200, 0.1)
+    with gramian.config_context(memory_budget="100MB"):
+        assert 8 * 8 * best._affordable(monkey) ** 2 < 100e6
+
+
+def test_large_tables_use_landmarks():
+    X, y = data(300)
+    with gramian.config_context(memory_budget="16MB"):
+        best = Search(X, y[:, None], False, 60.0, np.random.default_rng(0))
+        one = best._try("ranks", "laplacian", best._sample("ranks", np.arange(100)), lambda: TRIAL)
+        model = _pipeline(one, 50_000, 300, False, 0)
+    assert "Nystroem" in code(model) and "'loo'" in code(model)
+
+
+TRIAL = learning.Trial(
+    Laplacian(0.3, scales=np.array([1.0, 0.5, 0.123456])),
+    leave_one_out.Fit(0.1, 0.5, np.zeros((100, 1)), np.zeros((100, 1))),
+)
+
+
+# Guards.
+
+
+def test_noise_is_no_worse_than_its_mean():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 5)), rng.standard_normal(120)
+    model = tune(X, y, random_state=0)
+    new = rng.standard_normal((1000, 5))
+    assert np.mean(model.predict(new) ** 2) < 0.15  # nearly the mean, 0
+
+
+def test_one_row_of_each_class_and_more_columns_than_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, 20))
+    assert set(tune(X, list("abcdef"), random_state=0).predict(X)) <= set("abcdef")
+    wide = rng.standard_normal((30, 60))
+    assert np.isfinite(tune(wide, wide[:, 0], random_state=0).predict(wide)).all()
+
+
+def test_bad_input_is_named():
+    X, y = data(20)
+    with pytest.raises(ValueError, match="time of tune must be a positive number"):
+        tune(X, y, time=0)
+    with pytest.raises(ValueError, match="holdout of tune must be a number from 0 to below 1"):
+        tune(X, y, holdout=1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        tune(np.full((20, 2), np.nan), y)
+    with pytest.raises(ValueError, match="one class"):
+        tune(X, ["same"] * 20)
+
+
+# Parts.
+
+
+def test_missed_classes_are_those_of_fits_without_the_row():
+    X, y = data(60)
+    labels = (y > 0.3).astype(int) + (y > -0.3)
+    Y = (labels[:, None] == np.arange(3)).astype(float)
+    sample = leave_one_out.centred(X, Y, np.ones(60))
+    trial = learning.search(RBF(0.5), sample)
+    wrong = 0
+    for i in range(60):
+        rest = np.arange(60) != i
+        system = RBF(0.5)(X[rest]) + trial.fit.alpha * np.eye(59)
+        said = RBF(0.5)(X[[i]], X[rest]) @ np.linalg.solve(system, sample.Y[rest]) + Y.mean(axis=0)
+        wrong += said.argmax() != labels[i]
+    assert missed_classes(trial, sample) == pytest.approx(wrong / 60)
+
+
+def test_code_of_estimators_leaves_out_defaults_and_breaks_long_lines():
+    kernel = RBF(0.5, scales=np.array([1.0, 2.5]))
+    assert source(kernel) == "RBF(gamma=0.5, scales=[1.0, 2.5])"
+    assert source(np.float64(0.5)) == "0.5" and source(LinearRegression()) == "LinearRegression()"
+    long = RBF(1e-4, scales=np.arange(40.0))
+    text = code(make_pipeline(StandardScaler(), KernelRidge(0.1, long)))
+    space = {"X": np.eye(40), "y": np.arange(40.0)}
+    exec(text, space)
+    np.testing.assert_array_equal(space["model"][-1].kernel.scales, np.arange(40.0))

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 import gramian
+from gramian.command import imports
 from gramian.command.arguments import Parser, settings
 from gramian.command.errors import UsageError
 from gramian.command.screen import IN_THE_COMMAND, Screen, visible, warnings_in_one_line
@@ -77,12 +78,13 @@ def _ends(name: str, said: str, status: int) -> int:
 def _run(command: str, arguments: list[str]) -> int:
     if not command:
         return _without_command(arguments)
-    module = import_module(f"gramian.command.{command}")
-    parser = Parser(prog=f"gramian {command}", description=f"{COMMANDS[command].capitalize()}.")
-    module.add_options(parser)
-    args = parser.parse(arguments[1:])
-    with settings(args):
-        module.run(args, Screen(quiet=args.quiet))
+    with imports.quick():
+        module = import_module(f"gramian.command.{command}")
+        parser = Parser(prog=f"gramian {command}", description=f"{COMMANDS[command].capitalize()}.")
+        module.add_options(parser)
+        args = parser.parse(arguments[1:])
+        with settings(args):
+            module.run(args, Screen(quiet=args.quiet))
     return 0
 
 

@@ -77,6 +77,10 @@ READ = {
     "codes.csv": (lines("a,b", "EUR 1.5,2", "EUR 2.5,3", "EUR 4,1"), "units EUR"),
     "title.csv": (b"Sales 2024\n\n" + PLAIN, "comma-separated"),
     "title-and-separators.csv": (b"Verkauf;\n" + EUROPE, "semicolon-separated, decimal comma"),
+    "white-space.csv": (lines("  a    b", "  1.5  2", "2.5\t3 ", "4 1"), "space-separated"),
+    "white-space-16.csv": (lines("a  b", "1,5  2", "2,5  3", "4  1").decode().encode("utf-16"),
+                           "space-separated, decimal comma, UTF-16"),
+    "white-space-of-r.csv": (lines('"a" "b"', '"r  1" 1.5 2', '"r2" 2.5 3', '"r3" 4 1'), "space"),
     "percent.csv": (lines("a,b", "1.5%,2", "2.5%,3", "4%,1"), "units %"),
 }  # fmt: skip
 
@@ -117,6 +121,52 @@ def test_thousands(tmp_path, name):
     assert (dialect.decimal, dialect.thousands) == (decimal, thousands)
     expected = [1234500, 12345678, 500] if "whole" in name else [1234.5, 12345678.25, 0.5]
     np.testing.assert_array_equal(table.column("a"), expected)
+
+
+# Negative numbers as accountants write them, and what is said about them.
+NEGATIVE = {
+    "parentheses": (lines("x,a", '1,"(1,234.50)"', "2,3", "3,(2)"), "in parentheses"),
+    "minus-last": (lines("x;a", "1;1.234,50-", "2;3", "3;2-"), "with a minus at the end"),
+    "dollars": (lines("x,a", '1,"$(1,234.50)"', "2,$3", "3,($2)"), "in parentheses"),
+    "percent": (lines("x,a", '1,"(1,234.50%)"', "2,3%", "3,(2)%"), "in parentheses"),
+    "unicode": (lines("x,a", "1,\u22121234.5", "2,3", "3,\u22122"), ""),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_negative(tmp_path, name):
+    data, said = NEGATIVE[name]
+    (tmp_path / "t.csv").write_bytes(data)
+    table = open_table(tmp_path / "t.csv")
+    assert table.column("a").tolist() == [-1234.5, 3, -2]
+    assert ("negative numbers " + said in table.notation) == bool(said)
+
+
+def test_words_in_parentheses_are_no_numbers(tmp_path):
+    (tmp_path / "t.csv").write_bytes(column("c", ["(u)", "v-", "w"] * 9))
+    assert plan(open_table(tmp_path / "t.csv")).preparation.categories == ["c"]
+    cells = [*range(20), "(7", "7)", "-7-"]
+    (tmp_path / "t.csv").write_bytes(column("c", cells))
+    with pytest.raises(ValueError, match=r"3 cells of text \('\(7' in line 22, '7\)' in line 23"):
+        Preparation().fit_transform(tmp_path / "t.csv")
+
+
+def test_words_with_spaces_between_are_one_column(tmp_path):
+    (tmp_path / "t.csv").write_bytes(lines("full name", "John Smith", "Jane Doe"))
+    assert open_table(tmp_path / "t.csv").names == ["full name"]
+    (tmp_path / "u.dat").write_bytes(lines("a  b", "1  2", "3  4"))
+    assert open_table(tmp_path / "u.dat").names == ["a", "b"]
+
+
+def test_a_long_table_with_white_space(tmp_path):
+    """Longer than what is rewritten at a time; line numbers are those of the file."""
+    text = ["a   b", *(f"  {i}   {i % 7}" for i in range(3000)), "3000   NA", "", "3001   5"]
+    (tmp_path / "t.csv").write_bytes(lines(*text))
+    table = open_table(tmp_path / "t.csv")
+    assert table.column("a").tolist() == list(range(3002))
+    with pytest.raises(ValueError, match=r"'b' 1 \(line 3002\)"):
+        Preparation().fit(table)
+    assert table.lines([3001]) == [3004]
 
 
 def test_ambiguous_notation_can_be_given(tmp_path):

@@ -62,7 +62,8 @@ def add_data(parser: Parser) -> None:
         "--separator",
         metavar="SIGN",
         type=_separator,
-        help="sign between the entries of a CSV file, or tab; by default recognised",
+        help="sign between the entries of a CSV file, tab, or space for any number of spaces; by "
+        "default recognised",
     )
     group.add_argument(
         "--decimal",
@@ -79,7 +80,7 @@ def add_data(parser: Parser) -> None:
 def _separator(text: str) -> str:
     sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
     if len(sign) != 1:
-        raise argparse.ArgumentTypeError(f"expected one character, or tab; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected one character, tab or space; got {text!r}")
     return sign
 
 

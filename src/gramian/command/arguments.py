@@ -134,7 +134,10 @@ def add_preparation(parser: Parser, target: str | None = None) -> None:
     )
 
 
-def add_kernel(parser: Parser, *, several: bool = False) -> None:
+def add_kernel(
+    parser: Parser, *, several: bool = False, gamma: str = "scale, or mean for chi2"
+) -> None:
+    """Add the options of the kernel; ``gamma`` is what is used if it is left out."""
     group = parser.add_argument_group("kernel")
     repeated: dict[str, Any] = {"action": "append", "default": []} if several else {}
     group.add_argument(
@@ -144,8 +147,8 @@ def add_kernel(parser: Parser, *, several: bool = False) -> None:
     )
     group.add_argument(
         "--gamma",
-        help="kernel parameter: a number, or a rule: scale (the default), median, mean, "
-        "percentile:10",
+        help="kernel parameter: a number, or a rule: scale, median, mean, percentile:10; default: "
+        f"{gamma}",
     )
     group.add_argument(
         "--approximation",

@@ -28,7 +28,8 @@ def add_options(parser: arguments.Parser) -> None:
         "--sizes", type=int, nargs="+", metavar="SIZE", help="numbers of features to try"
     )
     signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
-    arguments.add_kernel(parser, several=True)
+    chosen = "chosen by cross-validation if there is a target, else scale, or mean for chi2"
+    arguments.add_kernel(parser, several=True, gamma=chosen)
     arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
     arguments.add_run(parser)

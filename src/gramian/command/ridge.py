@@ -68,14 +68,12 @@ def run(args: Namespace, screen: Screen) -> None:
         if not classes and y.dtype.kind not in "biuf":
             raise UsageError("The target contains text, which only --task classify accepts.")
         model = estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
-        raw = preparation.raw(table).persist()
         held_out = _drawn(table.n_rows, args.holdout, args.seed)
         train = np.flatnonzero(~held_out)
-        preparation.learn(raw.choose(train) if held_out.any() else raw)
+        rows = reading.learned(table, preparation, train if held_out.any() else None)
         reading.show(screen, table, preparation)
         reading.show_plan(screen, planned)
         screen.line("target", _about(y, classes, args.target or "from the data set"))
-        rows = preparation.rows(raw)
         fitted_to = rows.choose(train).persist() if held_out.any() else rows
         forecast.show(screen, model, fitted_to)
         with screen.timed():

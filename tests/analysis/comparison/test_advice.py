@@ -21,7 +21,6 @@ from gramian.analysis.comparison.gamma import FARTHEST, REACH, search
 from gramian.analysis.comparison.tasks import Score, scored
 from gramian.analysis.report import views
 from gramian.analysis.report.page import page
-from gramian.rows import ArrayRows
 
 X, Y = load_iris(return_X_y=True)
 
@@ -346,7 +345,8 @@ def test_code_of_ones_own_learner_and_matrix():
 def test_the_seed_of_the_code_is_that_of_the_repeat_in_the_middle():
     found = compare(X, Y, repeats=5, random_state=0, sizes=[3], approximations="random fourier",
                     baselines=False)  # fmt: skip
-    result, sample = found.approximations[0], data.draw(found.kernel, ArrayRows(X), Y, 4000, 0)
+    sample = data.draw(found.kernel, data.read(found.kernel, X, Y, 4000, 0))
+    result = found.approximations[0]
     every = []
     for seed in range(5):
         approximation = clone(result.approximation).set_params(random_state=seed)

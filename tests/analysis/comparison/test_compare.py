@@ -111,7 +111,7 @@ def test_a_seed_gives_the_same_results(scored):
 
 def test_scores_are_those_of_rows_held_out(scored):
     kernel = scored.kernel
-    sample = data.draw(kernel, ArrayRows(X), Y, 4000, 0)
+    sample = data.draw(kernel, data.read(kernel, X, Y, 4000, 0))
     assert (scored.data.measured, scored.data.held_out) == (113, 37)
     seen = {tuple(row) for row in sample.rows.data}
     for result in scored.approximations:
@@ -354,6 +354,14 @@ def test_rules_become_numbers_once_on_all_rows():
                     max_rows=50, repeats=1, random_state=0)  # fmt: skip
     assert found.kernel.gamma == pytest.approx(RBF("median").fit(X, random_state=0).gamma_, 1e-5)
     assert found.settings["gamma"] == "from the rule 'median'"
+    found = compare(X, Y, kernel=RBF("median"), sizes=[5], approximations="nystroem uniform",
+                    max_rows=50, repeats=1, random_state=0, baselines=False)  # fmt: skip
+    held_out = data.read(found.kernel, X, Y, 50, 0).split.test
+    assert len(held_out) == 12
+    known = np.delete(X, held_out, axis=0)
+    assert found.kernel.gamma == pytest.approx(
+        RBF("median").fit(known, random_state=0).gamma_, 1e-5
+    )
 
 
 def test_structure_of_the_matrix(comparison):

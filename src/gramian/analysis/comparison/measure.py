@@ -74,7 +74,8 @@ def compare(
         by a learner that uses it.
     kernel : str, Kernel or callable, default="rbf"
         With a target, a gamma that is not given is chosen by cross-validation on the training
-        rows. Rules such as ``gamma="median"`` are evaluated once, on all rows.
+        rows. Rules such as ``gamma="median"`` are evaluated once, on all rows that are not held
+        out.
     approximations : list of str or Approximation, dict of Approximation, optional
         By default, those of the following that support the kernel: Nyström uniform, Nyström
         k-means, Nyström RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random
@@ -131,11 +132,11 @@ def compare(
     max_error = positive("compare", "max_error", max_error)
     first = _first_seed(random_state)
     bare = clone(as_kernel(kernel))
-    rows = bare.read(X, owner="compare", min_rows=2, objects=None)
-    bare.fit_rows(rows, np.random.default_rng(first))
+    given = data.read(bare, X, y, max_rows, first)
+    rows = given.rows
+    bare.fit_rows(given.known(bare), np.random.default_rng(first))
     start = fixed(bare)
-    target = data.as_target(y, rows)
-    sample = data.draw(start, rows, target, max_rows, first)
+    sample = data.draw(start, given)
     task = task_for(sample, start, learner, n_clusters, first)
     gamma = choose(bare, start, task, first)
     methods = catalogue.chosen(approximations, gamma.kernel, sample.rows)

@@ -90,13 +90,16 @@ class Reading:
     imports : tuple of str
         Import lines that ``code`` needs.
     code : str
-        Lines that define X and, with a target, y.
+        Lines that read the file and, with a target, define y.
+    prepare : str
+        Lines that define X; with a target, they learn from the rows whose numbers are ``train``.
     steps : tuple of str
         What is done to the columns, one sentence each.
     """
 
     imports: tuple[str, ...]
     code: str
+    prepare: str
     steps: tuple[str, ...] = ()
 
 

@@ -186,3 +186,17 @@ def test_a_view_teaches_what_its_rows_hold(tmp_path):
     assert prepare.columns == ["a", "c=rare", "c=u"] and np.isfinite(prepare.transform(table)).all()
     prepare.fit(table.choose(np.array([10])))  # no value to learn a fill from
     assert np.isfinite(prepare.transform(table)).all()
+
+
+def test_a_model_of_an_older_version(tmp_path, monkeypatch):
+    preparation = Preparation(["2"]).fit("iris")
+    model = TableModel(gramian.RBF(1.0), preparation)
+    gramian.save(model, tmp_path / "new")
+    assert gramian.load(tmp_path / "new").preparation.columns == ["2"]
+    vars(preparation).clear()  # as they were before: other names for other things
+    vars(preparation).update(scale=None, target=None, named=True, width=2, names=["2"], shift=None)
+    monkeypatch.setattr(Preparation, "__getstate__", lambda self: dict(vars(self)))
+    gramian.save(model, tmp_path / "old")
+    with pytest.raises(gramian.ModelFileError, match=r"older version .* Fit the model again") as no:
+        gramian.load(tmp_path / "old")
+    assert "damaged" not in str(no.value)

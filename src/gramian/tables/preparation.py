@@ -25,6 +25,15 @@ __all__ = ["Preparation"]
 SCALES = ("standard", "minmax", "none")
 IMPUTES = ("median", "mean", "most-frequent")
 UNKNOWN = -1.0  # the code of an entry that was not in the fit
+# What a fit learns.
+LEARNED = {
+    *("uses_", "named", "width", "entries_", "formats_"),
+    *("shift_", "factor_", "fills_", "learned_"),
+}
+
+
+class OutdatedError(ValueError):
+    """Raised for the state of an older version of gramian, which this one cannot use."""
 
 
 class Preparation(TransformerMixin, BaseEstimator):
@@ -94,6 +103,15 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.scale = scale
         self.unknown = unknown
         self.dtype = dtype
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = LEARNED & state.keys()
+        if not {*self._get_param_names()} <= state.keys() or known not in (set(), LEARNED):
+            raise OutdatedError(
+                "was written by an older version of gramian, which prepared tables in another way. "
+                "Fit the model again with this version, and save it."
+            )
+        super().__setstate__(state)
 
     # As a transformer of whole tables
 

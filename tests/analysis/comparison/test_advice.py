@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_moons
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from gramian import RBF, KernelRidge, KernelRidgeClassifier, compare
+from gramian import RBF, KernelRidge, KernelRidgeClassifier, Local, Nystroem, compare
 from gramian.analysis.comparison import Baseline, Measurement, data, words
 from gramian.analysis.comparison.gamma import FARTHEST, REACH, search
 from gramian.analysis.comparison.tasks import Score, scored
@@ -337,6 +337,9 @@ def test_code_of_ones_own_learner_and_matrix():
         found = compare(X, Y, learner=learner, **options)
         result = found.approximations[0]
         assert agrees(found, result, printed(found, result, X=X, y=Y)[0])
+    found = compare(X, Y, **{**options, "approximations": Local(Nystroem(), n_blocks=3)})
+    result = found.approximations[0]
+    assert agrees(found, result, printed(found, result, X=X, y=Y)[0])
     K = RBF(0.5)(X)
     found = compare(K, Y, kernel="precomputed", **options)
     assert agrees(found, found.best, printed(found, X=K, y=Y)[0])

@@ -22,6 +22,7 @@ from gramian import (
     KernelRidge,
     KernelRidgeClassifier,
     Linear,
+    Local,
     Nystroem,
     Polynomial,
     RandomFourier,
@@ -256,6 +257,8 @@ def test_which_approximations_serve_which_kernel():
 
     nystroem = ["Nyström uniform", "Nyström k-means", "Nyström RPCholesky"]
     assert names(RBF(1.0)) == [*nystroem, "MEKA", "BKA", "Random Fourier"]
+    assert names(RBF(1.0), np.ones((1000, 2)))[-1] == "Random Fourier"
+    assert names(RBF(1.0), np.ones((1001, 2)))[-1] == "Local"  # with more than one block
     series = ["TensorSketch", "CRAFT", "Random Maclaurin"]
     assert names(Polynomial(gamma=1.0)) == [*nystroem, *series]
     words = FunctionKernel(lambda a, b: float(a == b), pairwise=True)
@@ -292,7 +295,21 @@ def test_wrong_arguments_are_told(wrong, message):
         compare(X, **wrong)
 
 
+def test_an_approximation_around_another_one():
+    """The size is that of the features; blocks count in time, memory and kernel values."""
+    around = Local(Nystroem("laplacian"), n_blocks=3)
+    found = compare(X, kernel=RBF(1.0), approximations={"both": around}, sizes=[5, 20], repeats=1,
+                    random_state=0)  # fmt: skip
+    few, many = found.approximations
+    assert few.approximation.kernel.kernel == found.kernel and not few.is_exact
+    assert (few.size, few.approximation.kernel.n_components) == (5, 5)
+    assert many.error < few.error < 0.5 and few.nbytes > 8 * 150**2 / 3
+    assert few.kernel_evaluations > 150**2 / 3
+
+
 def test_wrong_approximations_are_told():
+    with pytest.raises(TypeError, match="names or Approximations"):
+        compare(X, approximations=[Local()])
     with pytest.raises(TypeError, match="names or Approximations"):
         compare(X, approximations=[RBF()])
     with pytest.raises(ValueError, match="too few"):

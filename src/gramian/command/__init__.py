@@ -27,6 +27,8 @@ __all__ = ["main"]
 COMMANDS = {
     "cluster": "cluster rows with kernel k-means",
     "ridge": "predict a target with kernel ridge regression or classification",
+    "classify": "predict classes with logistic regression or another loss, with probabilities",
+    "regress": "predict numbers: their mean, quantiles, counts, or in spite of outliers",
     "pca": "reduce rows to principal components with kernel PCA",
     "embed": "compute features whose inner products approximate a kernel",
     "predict": "apply a saved model to new rows",

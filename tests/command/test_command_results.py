@@ -69,7 +69,7 @@ class TestRidge:
         said = run(
             f"ridge rows.csv --target species {others[:-13]} --task regress --force", status=2
         )
-        assert_says(said, "contains text, which only --task classify")
+        assert_says(said, "contains text: use gramian classify")
 
     def test_options_reach_the_estimator(self, run):
         others = self.others.replace("--exclude stars", "")

@@ -11,8 +11,11 @@ from command_examples import FRAME, NAMES, PRICE, SPECIES, X, assert_says
 from sklearn.preprocessing import StandardScaler
 
 import gramian
-from gramian import KernelRidge
+from gramian import Exact, KernelRidge, Nystroem, learners
 from gramian.backend.progress import Display
+from gramian.command import forecast
+from gramian.command.screen import Screen
+from gramian.rows import ArrayRows
 
 GERMAN = FRAME.assign(id=[f"K{i:03}" for i in range(200)], Art=SPECIES, Preis=PRICE)
 
@@ -151,9 +154,23 @@ def test_a_column_that_dominates_is_named(capsys, here):
 def test_a_forecast_before_long_fits(run, here):
     rows = np.random.default_rng(0).standard_normal((21_000, 3)).astype(np.float32)
     np.save("rows.npy", rows)
-    out = run("embed rows.npy --approximation nystroem:n_components=30")
-    assert_says(out, r"expected  21,000 rows, 30 landmarks, \S+ .B of memory, about \d+ s\n")
+    expected = r"expected  21,000 rows, 30 landmarks, \S+ .B of memory, about \d+ s\n"
+    for command in ("embed", "cluster"):
+        assert_says(run(f"{command} rows.npy --approximation nystroem:n_components=30"), expected)
     assert os.path.exists("rows.features.npy")
+
+
+LEARNERS = [getattr(learners, name) for name in learners.__all__]
+
+
+@pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
+def test_every_learner_has_a_forecast(cls, capsys, monkeypatch):
+    monkeypatch.setattr(forecast, "LONG", 10)
+    rows = ArrayRows(np.random.default_rng(0).standard_normal((2001, 2)))
+    for kernel, count in ((Nystroem(n_components=7), 7), (Exact(), 2001)):
+        assert forecast.landmarks(cls(kernel=kernel), rows) == count
+    forecast.show(Screen(), cls(kernel=Nystroem(n_components=7)), rows)
+    assert_says(capsys.readouterr().out, "expected  2,001 rows, 7 landmarks, .* about 1 s")
 
 
 class Bar:

@@ -57,6 +57,7 @@ def test_the_printed_code_gives_the_reported_score(case, tmp_path, monkeypatch, 
     code = re.search(r"^(import|from) .*?(?=^(kernel|report) )", out, flags=re.S | re.M)[0]
     for name in ("age", "site", "open_table", "Preparation"):
         assert name in code
+    assert ("prepare.fit(table.choose(np.sort(train)))" in code) == ("--target" in CASES[case])
     advice = next(line for line in out.splitlines() if line.startswith("advice"))
     with threadpool_limits(1):
         exec(compile(code, "code", "exec"), {})

@@ -169,3 +169,34 @@ def test_excel_without_its_reader(tmp_path, monkeypatch):
     write_excel(tmp_path / "t.xlsx", [["a"], [1]])
     with pytest.raises(ImportError, match=r'save the sheet as CSV.*pip install "gramian\[excel\]"'):
         open_table(tmp_path / "t.xlsx")
+
+
+def test_a_view_teaches_what_its_rows_hold(tmp_path):
+    """Entries, fills and scale come from the rows of the view; other rows are prepared alike."""
+    lines = ["a,c", *(f"{i},{'uv'[i % 2]}" for i in range(9)), "1000,rare", ",rare"]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    table = open_table(tmp_path / "t.csv")
+    prepare = Preparation(["a"], ["c"], impute="median").fit(table.choose(np.arange(9)))
+    assert prepare.columns == ["a", "c=u", "c=v"]
+    X = prepare.transform(table)
+    scale = np.arange(9).std()
+    np.testing.assert_allclose(X[:, 0], (np.array([*range(9), 1000, 4]) - 4) / scale)
+    assert X[9:, 1:].tolist() == [[0, 0], [0, 0]]
+    prepare.fit(table.choose(np.array([0, 10, 10])))
+    assert prepare.columns == ["a", "c=rare", "c=u"] and np.isfinite(prepare.transform(table)).all()
+    prepare.fit(table.choose(np.array([10])))  # no value to learn a fill from
+    assert np.isfinite(prepare.transform(table)).all()
+
+
+def test_a_model_of_an_older_version(tmp_path, monkeypatch):
+    preparation = Preparation(["2"]).fit("iris")
+    model = TableModel(gramian.RBF(1.0), preparation)
+    gramian.save(model, tmp_path / "new")
+    assert gramian.load(tmp_path / "new").preparation.columns == ["2"]
+    vars(preparation).clear()  # as they were before: other names for other things
+    vars(preparation).update(scale=None, target=None, named=True, width=2, names=["2"], shift=None)
+    monkeypatch.setattr(Preparation, "__getstate__", lambda self: dict(vars(self)))
+    gramian.save(model, tmp_path / "old")
+    with pytest.raises(gramian.ModelFileError, match=r"older version .* Fit the model again") as no:
+        gramian.load(tmp_path / "old")
+    assert "damaged" not in str(no.value)

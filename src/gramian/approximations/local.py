@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,7 @@ from gramian.approximations.blocks.partition import (
     split,
     split_bytes,
 )
+from gramian.approximations.nystroem import Nystroem
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, positive_integer
@@ -104,6 +105,7 @@ class Local(Approximation):
     True
     """
 
+    compared: ClassVar = {"Local": {"kernel": Nystroem()}}
     has_features = False
 
     def __init__(
@@ -120,7 +122,8 @@ class Local(Approximation):
         self.random_state = random_state
 
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
-        return kernel.stationary and are_vectors(kernel, rows)
+        # A single block is the exact kernel.
+        return kernel.stationary and are_vectors(kernel, rows) and self._count(rows) > 1
 
     # The fit.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from math import ceil, log, log2
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import qmc
 
 from gramian.backend import config
 from gramian.kernels import Kernel, Polynomial
 from gramian.kernels.spectrum import Law
+
+if TYPE_CHECKING:
+    from scipy.stats import qmc
 
 # Half the spacing of Sobol points: keeps away from 0 and 1, where frequencies are infinite.
 MARGIN = 2.0**-31
@@ -63,6 +66,8 @@ def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.nd
 
 def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """Return the first n points of a scrambled sequence; shape (n, width)."""
+    from scipy.stats import qmc  # takes long to import
+
     if kind == "halton":
         config.check_fits(
             halton_bytes(width), f"a scrambled Halton sequence of {width} coordinates", OTHERS

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 import gramian
+from gramian.command import imports
 from gramian.command.arguments import Parser, settings
 from gramian.command.errors import UsageError
 from gramian.command.screen import IN_THE_COMMAND, Screen, visible, warnings_in_one_line
@@ -26,6 +27,8 @@ __all__ = ["main"]
 COMMANDS = {
     "cluster": "cluster rows with kernel k-means",
     "ridge": "predict a target with kernel ridge regression or classification",
+    "classify": "predict classes with logistic regression or another loss, with probabilities",
+    "regress": "predict numbers: their mean, quantiles, counts, or in spite of outliers",
     "tune": "choose kernel, scales of columns, gamma and alpha for a target",
     "pca": "reduce rows to principal components with kernel PCA",
     "embed": "compute features whose inner products approximate a kernel",
@@ -78,12 +81,13 @@ def _ends(name: str, said: str, status: int) -> int:
 def _run(command: str, arguments: list[str]) -> int:
     if not command:
         return _without_command(arguments)
-    module = import_module(f"gramian.command.{command}")
-    parser = Parser(prog=f"gramian {command}", description=f"{COMMANDS[command].capitalize()}.")
-    module.add_options(parser)
-    args = parser.parse(arguments[1:])
-    with settings(args):
-        module.run(args, Screen(quiet=args.quiet))
+    with imports.quick():
+        module = import_module(f"gramian.command.{command}")
+        parser = Parser(prog=f"gramian {command}", description=f"{COMMANDS[command].capitalize()}.")
+        module.add_options(parser)
+        args = parser.parse(arguments[1:])
+        with settings(args):
+            module.run(args, Screen(quiet=args.quiet))
     return 0
 
 

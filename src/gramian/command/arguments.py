@@ -62,7 +62,8 @@ def add_data(parser: Parser) -> None:
         "--separator",
         metavar="SIGN",
         type=_separator,
-        help="sign between the entries of a CSV file, or tab; by default recognised",
+        help="sign between the entries of a CSV file, tab, or space for any number of spaces; by "
+        "default recognised",
     )
     group.add_argument(
         "--decimal",
@@ -79,7 +80,7 @@ def add_data(parser: Parser) -> None:
 def _separator(text: str) -> str:
     sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
     if len(sign) != 1:
-        raise argparse.ArgumentTypeError(f"expected one character, or tab; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected one character, tab or space; got {text!r}")
     return sign
 
 
@@ -133,7 +134,10 @@ def add_preparation(parser: Parser, target: str | None = None) -> None:
     )
 
 
-def add_kernel(parser: Parser, *, several: bool = False) -> None:
+def add_kernel(
+    parser: Parser, *, several: bool = False, gamma: str = "scale, or mean for chi2"
+) -> None:
+    """Add the options of the kernel; ``gamma`` is what is used if it is left out."""
     group = parser.add_argument_group("kernel")
     repeated: dict[str, Any] = {"action": "append", "default": []} if several else {}
     group.add_argument(
@@ -143,8 +147,8 @@ def add_kernel(parser: Parser, *, several: bool = False) -> None:
     )
     group.add_argument(
         "--gamma",
-        help="kernel parameter: a number, or a rule: scale (the default), median, mean, "
-        "percentile:10",
+        help="kernel parameter: a number, or a rule: scale, median, mean, percentile:10; default: "
+        f"{gamma}",
     )
     group.add_argument(
         "--approximation",

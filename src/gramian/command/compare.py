@@ -6,12 +6,16 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import gramian
 from gramian.backend import config
 from gramian.command import arguments, estimators, reading, signatures
 from gramian.command.results import Outputs
 from gramian.command.screen import Screen, visible
-from gramian.tables import Preparation, Table, preparation_code
+from gramian.rows import Rows
+from gramian.tables import Preparation, Table
+from gramian.tables.code import IMPORTS, prepare_code, table_code
 
 if TYPE_CHECKING:
     from gramian.analysis.comparison import Reading
@@ -28,7 +32,8 @@ def add_options(parser: arguments.Parser) -> None:
         "--sizes", type=int, nargs="+", metavar="SIZE", help="numbers of features to try"
     )
     signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
-    arguments.add_kernel(parser, several=True)
+    chosen = "chosen by cross-validation if there is a target, else scale, or mean for chi2"
+    arguments.add_kernel(parser, several=True, gamma=chosen)
     arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
     arguments.add_run(parser)
@@ -42,8 +47,14 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "report.html", (".html",))
     kernel = estimators.bare_kernel(args, gramian.Nystroem)
     chosen = [estimators.approximation_by_name(name) for name in args.approximation]
-    with reading.training(args, screen, args.target) as (table, preparation, rows):
+    with reading.opened(args) as source:
+        planned = reading.prepared(source, args, args.target)
+        table, preparation = planned.table, planned.preparation
         y = _target(args, table)
+        rows = _unprepared(table, preparation)
+        preparation.look(table)
+        reading.show(screen, table, preparation)
+        reading.show_plan(screen, planned)
         _line(screen, "method", "size", "error", "seconds", "memory", "kernel values", "score")
         with screen.timed():
             comparison = _compare()(
@@ -67,6 +78,19 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs.show(screen, "report")
 
 
+def _unprepared(table: Table, preparation: Preparation) -> Any:
+    """Return the rows of a table; the preparation learns from the training rows alone."""
+    from gramian.analysis.comparison import Unprepared
+
+    class TableRows(Unprepared):
+        n_rows = table.n_rows
+
+        def rows(self, train: np.ndarray | None) -> Rows:
+            return reading.learned(table, preparation, None if train is None else np.sort(train))
+
+    return TableRows()
+
+
 def _target(args: Namespace, table: Table) -> Any:
     """Return the requested column, or the target of the data set unless clusters are wanted."""
     if args.target is not None:
@@ -83,8 +107,13 @@ def _reading(args: Namespace, table: Table, preparation: Preparation, has_target
     if args.data == reading.STDIN:
         table.source = f"stdin.{args.format or 'csv'}"
         said = f"# {table.source}: what came from standard input\n"
-    imports, code = preparation_code(table, preparation, target)
-    return Reading(tuple(imports), said + code, tuple(preparation.steps()))
+    train = "np.sort(train)" if has_target else None
+    return Reading(
+        tuple(IMPORTS),
+        said + table_code(table, target),
+        prepare_code(preparation, train),
+        tuple(preparation.steps()),
+    )
 
 
 def _show(screen: Screen, result: Any) -> None:

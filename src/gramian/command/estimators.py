@@ -28,9 +28,9 @@ KERNELS: dict[str, type] = {
 }
 
 
-def estimator(args: Namespace, cls: Any) -> Any:
+def estimator(args: Namespace, cls: Any, **more: Any) -> Any:
     """Return a learner of this class with the given options, including its kernel."""
-    return cls(**given(args, cls), kernel=_kernel(args, cls), random_state=args.seed)
+    return cls(**given(args, cls), **more, kernel=_kernel(args, cls), random_state=args.seed)
 
 
 def approximation(args: Namespace, name: str) -> Approximation:

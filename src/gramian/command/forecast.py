@@ -40,7 +40,7 @@ def landmarks(model: Any, rows: Rows) -> int:
     if isinstance(model, Approximation):
         planned: Any = model.plan(rows)
     else:
-        planned = model._stand_in(rows, model._fits_features())
+        planned = model._planned(rows, model._fits_features())
     if isinstance(planned, Gram):
         return rows.shape[0]
     return sum(part.shape[1] for part in planned.factors.parts)

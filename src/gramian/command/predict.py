@@ -5,17 +5,24 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-import numpy as np
+from sklearn.base import is_classifier
 
 from gramian.backend.wording import counted
 from gramian.command import arguments, reading
-from gramian.command.results import Outputs, kind_of, outcome_writer
-from gramian.command.ridge import score
+from gramian.command.results import (
+    Columns,
+    Outputs,
+    add_proba,
+    check_probabilities,
+    kind_of,
+    outcome_writer,
+)
 from gramian.command.row_labels import row_labels
+from gramian.command.scores import show_scores
 from gramian.command.screen import Screen
-from gramian.learners import KernelRidgeClassifier
 from gramian.persistence.models import load
 from gramian.rows import Rows
+from gramian.rows.files.formats import gaps_in
 from gramian.tables import Preparation, Table, TableModel
 from gramian.tables.base import listed
 
@@ -38,6 +45,7 @@ def add_options(parser: arguments.Parser) -> None:
         default="ignore",
         help="what to do with text that the fit had not seen: count and ignore it, or stop",
     )
+    add_proba(group)
     arguments.add_run(parser, seed=False)
 
 
@@ -45,6 +53,8 @@ def run(args: Namespace, screen: Screen) -> None:
     loaded = load(args.fitted)
     estimator = loaded.estimator if isinstance(loaded, TableModel) else loaded
     kind = kind_of(estimator)
+    if args.proba:
+        check_probabilities(estimator)
     outputs = Outputs(args, kind.suffix)
     preparation = loaded.preparation if isinstance(loaded, TableModel) else None
     with reading.opened(args, None if preparation is None else preparation.names) as table:
@@ -61,9 +71,9 @@ def run(args: Namespace, screen: Screen) -> None:
         _show_unknown(screen, preparation, raw)
         rows = preparation.rows(raw)
         with screen.timed():
-            columns, write = outcome_writer(estimator, rows, labels)
+            columns, write = outcome_writer(estimator, rows, labels, proba=args.proba)
         if kind.word == "prediction":
-            _score(screen, table, preparation, estimator, columns["prediction"])
+            _score(screen, table, preparation, estimator, columns)
         outputs.write(write, None)
     outputs.show(screen, "output")
 
@@ -101,15 +111,17 @@ def _show_unknown(screen: Screen, preparation: Preparation, raw: Rows) -> None:
 
 
 def _score(
-    screen: Screen, table: Table, preparation: Preparation, estimator: Any, predicted: Any
+    screen: Screen, table: Table, preparation: Preparation, estimator: Any, columns: Columns
 ) -> None:
-    """Score the predictions if the true values are known."""
+    """Score the predictions of rows whose true values are known."""
     known = preparation.target in table.names and (
         table.named or len(table.names) == preparation.width
     )
     truth = table.column(preparation.target or "") if known else table.target
-    if truth is not None and not screen.quiet:
-        classes = isinstance(estimator, KernelRidgeClassifier)
-        if classes or np.asarray(truth).dtype.kind in "biuf":
-            where = counted(len(truth), "row", ",")
-            score(screen, np.asarray(truth), predicted, where, classes)
+    if truth is None or (not is_classifier(estimator) and truth.dtype.kind not in "biuf"):
+        return
+    present = ~gaps_in(truth)
+    if present.any():
+        some = {name: values[present] for name, values in columns.items()}
+        where = counted(int(present.sum()), "row", ",")
+        show_scores(screen, estimator, truth[present], some, where)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gramian.backend.wording import counted
 from gramian.command.errors import UsageError
 from gramian.command.screen import Screen
@@ -79,13 +81,27 @@ def training(args: Namespace, screen: Screen, target: str | None = None) -> Iter
     with on_cluster(args) as spread, opened(args) as source:
         planned = prepared(source, args, target)
         table, preparation = planned.table, planned.preparation
-        raw = spread(preparation.raw(table))
-        preparation.learn(raw)
+        rows = learned(table, preparation, spread=spread)
         show(screen, table, preparation)
         show_plan(screen, planned)
-        rows = preparation.rows(raw)
-        del raw  # the prepared rows are kept in its place
         yield Training(table, preparation, rows)
+
+
+def in_memory(rows: Rows) -> Rows:
+    return rows.persist()
+
+
+def learned(
+    table: Table,
+    preparation: Preparation,
+    train: np.ndarray | None = None,
+    spread: Callable[[Rows], Rows] = in_memory,
+) -> Rows:
+    """Learn the preparation from the rows with these numbers, or from all; prepare all rows."""
+    preparation.look(table if train is None else table.choose(train))
+    raw = spread(preparation.raw(table))
+    preparation.learn(raw if train is None else raw.choose(train))
+    return preparation.rows(raw)
 
 
 @contextmanager
@@ -93,7 +109,7 @@ def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
     """Yield a function that moves rows to the cluster, or to memory if there is none."""
     address = getattr(args, "scheduler", None)
     if address is None:
-        yield lambda rows: rows.persist()
+        yield in_memory
         return
     if args.data == STDIN:
         raise UsageError("--scheduler: workers cannot read standard input; name a file.")
@@ -109,8 +125,8 @@ def on_cluster(args: Namespace) -> Iterator[Callable[[Rows], Rows]]:
 
 
 def prepared(table: Table, args: Namespace, target: str | None = None) -> Plan:
-    """Plan the preparation of a table, and let it look at the columns."""
-    planned = plan(
+    """Plan the preparation of a table."""
+    return plan(
         table,
         target=target,
         exclude=args.exclude,
@@ -120,8 +136,6 @@ def prepared(table: Table, args: Namespace, target: str | None = None) -> Plan:
         drop_missing=args.drop_missing,
         scale=args.scale or ("none" if table.sparse else "standard"),
     )
-    planned.preparation.look(table)
-    return planned
 
 
 def show(screen: Screen, table: Table, preparation: Preparation) -> None:

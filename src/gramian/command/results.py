@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from sklearn.base import ClusterMixin
+from sklearn.base import ClusterMixin, is_classifier, is_regressor
 
 from gramian.approximations import Approximation
 from gramian.backend import array_ops, optional
@@ -19,7 +19,7 @@ from gramian.command.errors import UsageError
 from gramian.command.reading import check_input, stem
 from gramian.command.row_labels import Columns
 from gramian.command.screen import Screen
-from gramian.learners import KernelPCA, KernelRidge, KernelRidgeClassifier
+from gramian.learners import KernelExpectileRegressor, KernelPCA, KernelQuantileRegressor
 from gramian.persistence import models
 from gramian.rows import Rows
 from gramian.rows.files import formats
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 def kind_of(estimator: Any) -> Kind:
     if isinstance(estimator, ClusterMixin):
         return Kind("cluster", "labels.csv")
-    if isinstance(estimator, KernelRidge | KernelRidgeClassifier):
+    if is_classifier(estimator) or is_regressor(estimator):
         return Kind("prediction", "predictions.csv")
     if isinstance(estimator, KernelPCA):
         return Kind("component", "components.csv")
@@ -54,7 +54,43 @@ def columns_of(estimator: Any, values: Any) -> Columns:
     word, values = kind_of(estimator).word, np.asarray(array_ops.to_numpy(values))
     if values.ndim == 1:
         return {word: values}
-    return {f"{word}_{i + 1}": values[:, i] for i in range(values.shape[1])}
+    levels = levels_of(estimator) or range(1, 1 + values.shape[1])
+    return {f"{word}_{level:g}": values[:, i] for i, level in enumerate(levels)}
+
+
+def levels_of(estimator: Any) -> list[float] | None:
+    """Return the quantiles or expectiles that an estimator predicts, or None."""
+    if isinstance(estimator, KernelQuantileRegressor):
+        return np.atleast_1d(estimator.quantile).tolist()
+    if isinstance(estimator, KernelExpectileRegressor):
+        return np.atleast_1d(estimator.level).tolist()
+    return None
+
+
+def predictions(estimator: Any, rows: Rows, *, proba: bool = False) -> Columns:
+    """Apply a fitted estimator to rows; with ``proba``, also a column for each class."""
+    apply = estimator.predict if hasattr(estimator, "predict") else estimator.transform
+    columns = columns_of(estimator, apply(rows))
+    if proba:
+        found = np.asarray(array_ops.to_numpy(estimator.predict_proba(rows)))
+        labels = estimator.classes_.tolist()
+        columns |= {f"probability_{label}": found[:, i] for i, label in enumerate(labels)}
+    return columns
+
+
+def add_proba(group: Any) -> None:
+    group.add_argument(
+        "--proba", action="store_true", help="also write a column of probabilities for each class"
+    )
+
+
+def check_probabilities(estimator: Any) -> None:
+    """Raise an error if a model has no probabilities."""
+    if not hasattr(estimator, "predict_proba"):
+        raise UsageError(
+            f"--proba: {type(estimator).__name__} has no probabilities. Fit a model that has, with "
+            "gramian classify --loss logistic."
+        )
 
 
 class Outputs:
@@ -240,11 +276,10 @@ def features_writer(
 
 
 def outcome_writer(
-    estimator: Any, rows: Rows, labels: Columns | None = None
+    estimator: Any, rows: Rows, labels: Columns | None = None, *, proba: bool = False
 ) -> tuple[Columns, Callable[[BinaryIO, str], None]]:
     """Apply a fitted estimator to rows; return the columns and a function that writes them."""
     if isinstance(estimator, Approximation):
         return {}, features_writer(estimator, rows, labels)
-    apply = estimator.predict if hasattr(estimator, "predict") else estimator.transform
-    columns = columns_of(estimator, apply(rows))
+    columns = predictions(estimator, rows, proba=proba)
     return columns, writer(columns, labels)

@@ -14,6 +14,7 @@ from gramian.command.errors import UsageError
 
 ELSEWHERE = ("kernel", "random_state")  # these have their own options
 DEST = "parameter_"  # prefix of parameter names among the parsed arguments
+VARIES = object()  # the default of a parameter that several classes have, if theirs differ
 
 
 class Parameter(NamedTuple):
@@ -77,6 +78,8 @@ class Parameter(NamedTuple):
     def help(self) -> str:
         said = re.sub(r"\s+", " ", re.sub(r":\w+:`~?\.?([^`]*)`|``([^`]*)``", r"\1\2", self.text))
         said = f"{self.takes}. {said}".strip()
+        if self.default is VARIES:
+            return f"{said} The default depends on the loss.".replace("%", "%%")
         default = str(self.default).lower() if self.default in (None, True, False) else self.default
         return f"{said} Default: {default}.".replace("%", "%%")
 
@@ -95,6 +98,8 @@ def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
     for owner in owners:
         documented, annotated = _documented(owner), _annotated(owner)
         for name, one in inspect.signature(owner).parameters.items():
+            if name in found and found[name].default != one.default:
+                found[name] = found[name]._replace(default=VARIES)
             if name in found or name in skip:
                 continue
             kind, text = documented[name]

@@ -18,6 +18,7 @@ import gramian
 from gramian.backend.writing import whole_file
 from gramian.persistence import archive, decoding, states
 from gramian.persistence.archive import TEXT
+from gramian.tables.preparation import OutdatedError
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -102,7 +103,8 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a model, is damaged, or needs a newer version of gramian.
+        If the file is not a model, is damaged, or needs a newer version of gramian; or if it is
+        of a table, and an older version wrote it.
 
     See Also
     --------
@@ -121,7 +123,7 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
     with open(path, "rb") as file:
         try:
             return _read(file, known)
-        except ModelFileError as error:
+        except (ModelFileError, OutdatedError) as error:
             raise ModelFileError(f"The file {os.fspath(path)!r} {error}") from error
         except MemoryError:
             raise  # sizes were checked: this is a large model, not a bad file

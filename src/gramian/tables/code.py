@@ -13,6 +13,7 @@ __all__ = ["preparation_code"]
 
 DEFAULTS = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
 WIDTH = 88
+IMPORTS = ["from gramian.tables import Preparation, open_table"]
 
 
 def preparation_code(
@@ -36,20 +37,35 @@ def preparation_code(
     >>> print(*imports, code, sep="\\n")
     from gramian.tables import Preparation, open_table
     table = open_table("iris")
+    y = table.target
     prepare = Preparation(numbers=["1", "2", "3"])
     X = prepare.fit_transform(table)
-    y = table.target
     """
+    return IMPORTS, f"{table_code(table, target)}\n{prepare_code(preparation)}"
+
+
+def table_code(table: Table, target: str | None = None) -> str:
+    """Return code that opens the table, and makes ``y`` for a target."""
     given = {name: v for name, v in table.opened_with.items() if DEFAULTS.get(name) != v}
     opened = _call("open_table", [table.source, *given.items()])
     if table.completed:
         opened += f".complete({_source(list(table.completed))})"
-    lines = [f"table = {opened}", f"prepare = {_constructor(preparation)}"]
-    lines.append("X = prepare.fit_transform(table)")
+    lines = [f"table = {opened}"]
     if target is not None:
         column = f"table.column({_source(target)})" if target in table.names else "table.target"
         lines.append(f"y = {column}")
-    return ["from gramian.tables import Preparation, open_table"], "\n".join(lines)
+    return "\n".join(lines)
+
+
+def prepare_code(preparation: Preparation, train: str | None = None) -> str:
+    """Return code that prepares ``table`` as ``X``.
+
+    ``train`` is an expression for the numbers of the rows to learn from; by default all.
+    """
+    made = f"prepare = {_constructor(preparation)}"
+    if train is None:
+        return f"{made}\nX = prepare.fit_transform(table)"
+    return f"{made}\nX = prepare.fit(table.choose({train})).transform(table)"
 
 
 def _constructor(preparation: Preparation) -> str:

@@ -25,6 +25,15 @@ __all__ = ["Preparation"]
 SCALES = ("standard", "minmax", "none")
 IMPUTES = ("median", "mean", "most-frequent")
 UNKNOWN = -1.0  # the code of an entry that was not in the fit
+# What a fit learns.
+LEARNED = {
+    *("uses_", "named", "width", "entries_", "formats_"),
+    *("shift_", "factor_", "fills_", "learned_"),
+}
+
+
+class OutdatedError(ValueError):
+    """Raised for the state of an older version of gramian, which this one cannot use."""
 
 
 class Preparation(TransformerMixin, BaseEstimator):
@@ -95,6 +104,15 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.unknown = unknown
         self.dtype = dtype
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = LEARNED & state.keys()
+        if not {*self._get_param_names()} <= state.keys() or known not in (set(), LEARNED):
+            raise OutdatedError(
+                "was written by an older version of gramian, which prepared tables in another way. "
+                "Fit the model again with this version, and save it."
+            )
+        super().__setstate__(state)
+
     # As a transformer of whole tables
 
     def fit(self, X: Any, y: Any = None) -> Preparation:
@@ -123,7 +141,7 @@ class Preparation(TransformerMixin, BaseEstimator):
     # Block by block, for files larger than memory
 
     def look(self, table: Table) -> None:
-        """Learn from the facts of a table which columns there are, and the entries of text."""
+        """Learn from a table which columns there are, and the entries of text."""
         choice(self, "scale", self.scale, SCALES)
         choice(self, "unknown", self.unknown, ("ignore", "error"))
         choice(self, "dtype", self.dtype, ("float64", "float32"))
@@ -139,7 +157,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.named = table.named
         self.width = len(table.names)
         _, categories, dates = self.uses_
-        self.entries_ = {name: _entries(table, name) for name in categories}
+        self.entries_ = _entries_of(table, categories)
         self.formats_ = {name: _format(table, name) for name in dates}
         self.shift_: np.ndarray | None = None
         self.factor_: np.ndarray | None = None
@@ -307,6 +325,31 @@ class Preparation(TransformerMixin, BaseEstimator):
 def _count_unknown(first: int) -> Any:
     def count(x: Array) -> Array:
         return (x[:, first:] == UNKNOWN).sum(axis=0)
+
+    return count
+
+
+def _entries_of(table: Table, names: list[str]) -> dict[str, list[str]]:
+    """Return the entries of columns of text, sorted; those of a view are in its rows."""
+    entries = {name: _entries(table, name) for name in names}
+    if table.numbers is None or not names:
+        return entries
+    from gramian.rows.files.readings import Codes
+
+    codes = table.rows(names, {name: Codes(tuple(entries[name])) for name in names})
+    most = max(map(len, entries.values()))
+    seen = codes.sum(_count_codes(most), row_bytes=16 * len(names), label="checking text")
+    return {
+        name: [entry for entry, n in zip(entries[name], counts, strict=False) if n]
+        for name, counts in zip(names, np.asarray(seen), strict=True)
+    }
+
+
+def _count_codes(most: int) -> Any:
+    """Return a function that counts the codes of each column, up to ``most``."""
+
+    def count(x: Array) -> Array:
+        return np.stack([np.bincount(c[c >= 0].astype(np.intp), minlength=most) for c in x.T])
 
     return count
 

@@ -137,7 +137,7 @@ def _by_content(path: Path, said: str) -> str:
     if re.fullmatch(rb"\S+(\s+(qid|\d+):\S+)+\s*(#.*)?", line):
         return "svmlight"
     text = b"\0" not in start or start.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if text and any(separator in line for separator in (b"\t", b",", b";", b"|")):
+    if text and any(separator in line.strip() for separator in (b"\t", b",", b";", b"|", b" ")):
         return "CSV"
     raise ValueError(
         f"The format of {said} is not clear from its extension or first line; name it: "

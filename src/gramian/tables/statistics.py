@@ -63,9 +63,10 @@ class Statistics:
         if how == "mean":
             fills = self._near + self._sums / np.maximum(self._present, 1)
         else:
-            middle = np.nanmedian if how == "median" else _most_frequent
+            middle = np.median if how == "median" else _most_frequent
             sample = self._raw.take(self._sampled)[:, : self._numbers].astype(np.float64)
-            fills = np.array([middle(c[~np.isnan(c)]) for c in sample.T], dtype=np.float64)
+            present = [column[~np.isnan(column)] for column in sample.T]
+            fills = np.array([middle(c) if len(c) else 0.0 for c in present], dtype=np.float64)
         edges = np.cumsum([0, *self._codes])
         counts = [self._counts[a:b] for a, b in pairwise(edges)]
         return np.concatenate([fills, [float(np.argmax(c)) for c in counts]])

@@ -22,6 +22,7 @@ from gramian import (
     KernelRidge,
     KernelRidgeClassifier,
     Linear,
+    Local,
     Nystroem,
     Polynomial,
     RandomFourier,
@@ -111,7 +112,7 @@ def test_a_seed_gives_the_same_results(scored):
 
 def test_scores_are_those_of_rows_held_out(scored):
     kernel = scored.kernel
-    sample = data.draw(kernel, ArrayRows(X), Y, 4000, 0)
+    sample = data.draw(kernel, data.read(kernel, X, Y, 4000, 0))
     assert (scored.data.measured, scored.data.held_out) == (113, 37)
     seen = {tuple(row) for row in sample.rows.data}
     for result in scored.approximations:
@@ -256,6 +257,8 @@ def test_which_approximations_serve_which_kernel():
 
     nystroem = ["Nyström uniform", "Nyström k-means", "Nyström RPCholesky"]
     assert names(RBF(1.0)) == [*nystroem, "MEKA", "BKA", "Random Fourier"]
+    assert names(RBF(1.0), np.ones((1000, 2)))[-1] == "Random Fourier"
+    assert names(RBF(1.0), np.ones((1001, 2)))[-1] == "Local"  # with more than one block
     series = ["TensorSketch", "CRAFT", "Random Maclaurin"]
     assert names(Polynomial(gamma=1.0)) == [*nystroem, *series]
     words = FunctionKernel(lambda a, b: float(a == b), pairwise=True)
@@ -292,7 +295,21 @@ def test_wrong_arguments_are_told(wrong, message):
         compare(X, **wrong)
 
 
+def test_an_approximation_around_another_one():
+    """The size is that of the features; blocks count in time, memory and kernel values."""
+    around = Local(Nystroem("laplacian"), n_blocks=3)
+    found = compare(X, kernel=RBF(1.0), approximations={"both": around}, sizes=[5, 20], repeats=1,
+                    random_state=0)  # fmt: skip
+    few, many = found.approximations
+    assert few.approximation.kernel.kernel == found.kernel and not few.is_exact
+    assert (few.size, few.approximation.kernel.n_components) == (5, 5)
+    assert many.error < few.error < 0.5 and few.nbytes > 8 * 150**2 / 3
+    assert few.kernel_evaluations > 150**2 / 3
+
+
 def test_wrong_approximations_are_told():
+    with pytest.raises(TypeError, match="names or Approximations"):
+        compare(X, approximations=[Local()])
     with pytest.raises(TypeError, match="names or Approximations"):
         compare(X, approximations=[RBF()])
     with pytest.raises(ValueError, match="too few"):
@@ -354,6 +371,14 @@ def test_rules_become_numbers_once_on_all_rows():
                     max_rows=50, repeats=1, random_state=0)  # fmt: skip
     assert found.kernel.gamma == pytest.approx(RBF("median").fit(X, random_state=0).gamma_, 1e-5)
     assert found.settings["gamma"] == "from the rule 'median'"
+    found = compare(X, Y, kernel=RBF("median"), sizes=[5], approximations="nystroem uniform",
+                    max_rows=50, repeats=1, random_state=0, baselines=False)  # fmt: skip
+    held_out = data.read(found.kernel, X, Y, 50, 0).split.test
+    assert len(held_out) == 12
+    known = np.delete(X, held_out, axis=0)
+    assert found.kernel.gamma == pytest.approx(
+        RBF("median").fit(known, random_state=0).gamma_, 1e-5
+    )
 
 
 def test_structure_of_the_matrix(comparison):

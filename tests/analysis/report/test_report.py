@@ -307,7 +307,7 @@ def test_text_and_marks_stand_out(dark):
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_colours_of_approximations_are_told_apart(kind, dark):
-    together = NAMES[:6], NAMES[:3] + NAMES[6:]  # as kernels of the distance, of the product
+    together = NAMES[:7], NAMES[:3] + NAMES[7:]  # as kernels of the distance, of the product
     for names in together:
         seen = [
             lab(np.array(BLINDNESS[kind]) @ linear(LOOKS[n].dark if dark else LOOKS[n].light))

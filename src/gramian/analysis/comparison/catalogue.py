@@ -24,8 +24,19 @@ class Method(NamedTuple):
 
     def sized(self, kernel: Kernel, size: int, seed: int) -> Approximation:
         """Return an unfitted copy of the given size."""
-        parameters = {"kernel": kernel, "n_components": size, "random_state": seed}
-        return clone(self.approximation).set_params(**parameters)
+        return _sized(self.approximation, kernel, size, seed)
+
+
+def _sized(approximation: Approximation, kernel: Any, size: int, seed: int) -> Approximation:
+    made = clone(approximation)
+    if _is_sized(made):
+        return made.set_params(kernel=kernel, n_components=size, random_state=seed)
+    # It wraps another one, which has features.
+    return made.set_params(kernel=_sized(made.kernel, kernel, size, seed), random_state=seed)
+
+
+def _is_sized(approximation: Approximation) -> bool:
+    return "n_components" in approximation.get_params(deep=False)
 
 
 def _catalogue() -> tuple[Method, ...]:
@@ -87,8 +98,11 @@ def _plain(name: str) -> str:
 
 
 def _checked(given: Any) -> Approximation:
-    if isinstance(given, Approximation) and "n_components" in given.get_params(deep=False):
-        return given
+    inner = given
+    while isinstance(inner, Approximation):
+        if _is_sized(inner):
+            return given
+        inner = inner.kernel
     raise TypeError(
         "approximations of compare must be names or Approximations with a parameter n_components, "
         f"such as 'MEKA' or Nystroem(landmarks='greedy'); got {given!r:.100}."

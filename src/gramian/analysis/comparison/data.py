@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -17,6 +19,29 @@ from gramian.rows.files import formats
 
 HELD_OUT = 4  # one in four rows is held out
 MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
+
+
+class Unprepared(ABC):
+    """Rows that are still to be prepared, in a way that is learned from the training rows alone.
+
+    Attributes
+    ----------
+    n_rows : int
+    """
+
+    n_rows: int
+
+    @abstractmethod
+    def rows(self, train: np.ndarray | None) -> Rows:
+        """Learn from the rows with these numbers, or from all; return all rows, prepared."""
+
+
+class Split(NamedTuple):
+    """The numbers of the training rows and, if there is a target, of the held-out rows."""
+
+    train: np.ndarray
+    test: np.ndarray | None = None
+    by_class: bool = False  # whether each class was split in the same proportion
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +87,43 @@ class DataFacts:
     by_class: bool = False
 
 
-def as_target(y: Any, rows: Rows) -> np.ndarray | None:
+class Data(NamedTuple):
+    """All rows, the target, and which rows are measured."""
+
+    rows: Rows
+    target: np.ndarray | None
+    split: Split
+
+    def known(self, kernel: Kernel) -> Rows:
+        """Return all rows but those held out; of a matrix all, since nothing is learned from it."""
+        test = self.split.test
+        if test is None or kernel.is_matrix:
+            return self.rows
+        return self.rows.choose(np.setdiff1d(np.arange(self.rows.shape[0]), test))
+
+
+def read(kernel: Kernel, X: Any, y: Any, most: int, seed: int) -> Data:
+    """Read the rows, and choose at most ``most`` of them."""
+    checked = partial(kernel.read, owner="compare", min_rows=2, objects=None)
+    rows = None if isinstance(X, Unprepared) else checked(X)
+    n = X.n_rows if rows is None else rows.shape[0]
+    target = as_target(y, n)
+    parts = split(n, target, most, seed)
+    if rows is None:
+        rows = checked(X.rows(None if target is None else parts.train))
+    return Data(rows, target, parts)
+
+
+def as_target(y: Any, n: int) -> np.ndarray | None:
     """Return the target as a NumPy array, with one entry or line per row."""
     if y is None:
         return None
     target = np.asarray(array_ops.to_numpy(y))
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    if target.ndim not in (1, 2) or len(target) != rows.shape[0]:
+    if target.ndim not in (1, 2) or len(target) != n:
         raise ValueError(
-            f"y of compare must have one entry per row, {counted(rows.shape[0], 'row')}; "
+            f"y of compare must have one entry per row, {counted(n, 'row')}; "
             f"got shape {target.shape}."
         )
     if target.dtype.kind == "f" and not np.isfinite(target).all():
@@ -88,14 +140,12 @@ def are_classes(target: np.ndarray) -> bool:
     return bool(np.all(target == np.round(target))) and len(np.unique(target)) <= MOST_CLASSES
 
 
-def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed: int) -> Sample:
-    """Sample at most ``most`` rows; with a target, hold out a quarter of them."""
-    n = rows.shape[0]
+def split(n: int, target: np.ndarray | None, most: int, seed: int) -> Split:
+    """Sample at most ``most`` of n rows; with a target, hold out a quarter of them."""
     if target is None:
-        numbers = np.arange(n)
-        if n > most:
-            numbers = np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
-        return Sample(_part(kernel, rows, numbers, numbers))
+        if n <= most:
+            return Split(np.arange(n))
+        return Split(np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False)))
     size = min(n, most)
     if size < 2 * HELD_OUT:
         raise ValueError(
@@ -110,13 +160,16 @@ def draw(kernel: Kernel, rows: Rows, target: np.ndarray | None, most: int, seed:
         random_state=seed,
         stratify=target if by_class else None,
     )
-    return Sample(
-        _part(kernel, rows, train, train),
-        target[train],
-        _part(kernel, rows, test, train),
-        target[test],
-        by_class,
-    )
+    return Split(train, test, by_class)
+
+
+def draw(kernel: Kernel, given: Data) -> Sample:
+    """Take the rows that are measured into memory."""
+    rows, target, (train, test, by_class) = given
+    known = _part(kernel, rows, train, train)
+    if target is None or test is None:
+        return Sample(known)
+    return Sample(known, target[train], _part(kernel, rows, test, train), target[test], by_class)
 
 
 def _splits_by_class(target: np.ndarray, size: int) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from gramian.analysis.comparison.tasks import Predictions, Task
+from gramian.analysis.comparison.tasks import Predictions, Score, Task
 from gramian.approximations import Nystroem
 from gramian.approximations.base import warnings_as_notes
 from gramian.kernels import Kernel, KernelWarning
@@ -41,11 +41,14 @@ def choose(given: Kernel, kernel: Kernel, task: Task | None, seed: int) -> Gamma
         return Gamma(kernel, said, lambda power: None)
     score = validated(task, kernel, seed)
     if not isinstance(given, GammaKernel) or given._given() is not None or given.gamma is not None:
-        return Gamma(kernel, said, lambda power: score(start * 2.0**power))
+        return Gamma(kernel, said, lambda power: score(start * 2.0**power).value)
     power, tried = search(start, score)
     chosen = clone(kernel).set_params(gamma=fixed_digits(start * 2.0**power))
-    said = f"the best of {len(tried)} values by cross-validation on the training rows"
-    return Gamma(chosen, said, lambda other: tried.get(power + other))
+    said = (
+        f"chosen from {len(tried)} values by cross-validation on the training rows: the nearest to "
+        f"the rule {given._rule()!r} within one standard error of the best"
+    )
+    return Gamma(chosen, said, lambda other: tried[power + other].value)
 
 
 def fixed_digits(value: float) -> float:
@@ -53,42 +56,57 @@ def fixed_digits(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def search(start: float, score: Callable[[float], float]) -> tuple[int, dict[int, float]]:
-    """Return the power of two, times ``start``, with the best score; and all scores by power.
+def search(start: float, score: Callable[[float], Score]) -> tuple[int, dict[int, Score]]:
+    """Return the power of two that multiplies ``start``, and the scores of all powers tried.
 
-    The search goes on until the values on both sides of the best one are worse.
+    It is the one nearest to 0 whose score is within one standard error of the best. The search goes
+    on until no value on either side of it is better by more than that, so it ends on a plateau.
     """
-    tried: dict[int, float] = {}
+    tried: dict[int, Score] = {}
     best = 0
     while True:
         for power in range(best - REACH, best + REACH + 1):
             if power not in tried:
                 tried[power] = score(start * 2.0**power)
-        top = max(tried, key=lambda power: (tried[power], -abs(power)))
-        if top == best or abs(top) >= FARTHEST:
-            return top, tried
-        best = top
+        nearest = max(-FARTHEST, min(_nearest(tried), FARTHEST))
+        if nearest == best:
+            return best, tried
+        best = nearest
 
 
-def validated(task: Predictions, kernel: Kernel, seed: int) -> Callable[[float], float]:
+def _nearest(tried: dict[int, Score]) -> int:
+    top = max(tried.values(), key=lambda score: score.value)
+    least = top.value - (top.standard_error or 0.0)
+    good = [power for power, score in tried.items() if score.value >= least]
+    return min(good, key=lambda power: (abs(power), -tried[power].value))
+
+
+def validated(task: Predictions, kernel: Kernel, seed: int) -> Callable[[float], Score]:
     """Return a function from gamma to the cross-validated score of the learner."""
     folds = task.folds(seed)
 
-    def score(gamma: float) -> float:
+    def score(gamma: float) -> Score:
         own = clone(kernel).set_params(gamma=fixed_digits(gamma))
         with warnings.catch_warnings(), warnings_as_notes([]):
             warnings.simplefilter("ignore", KernelWarning)  # a gamma too far is worth a look
             try:
-                return float(np.mean([_score(fold, own, seed) for fold in folds]))
+                return _mean([_score(fold, own, seed) for fold in folds])
             except (ValueError, np.linalg.LinAlgError):  # no model at all with this gamma
-                return -np.inf
+                return Score(-np.inf)
 
     return score
 
 
-def _score(fold: Predictions, kernel: Kernel, seed: int) -> float:
+def _mean(scores: list[Score]) -> Score:
+    """Return the mean of the scores of folds, whose errors are independent."""
+    errors = [score.standard_error or 0.0 for score in scores]
+    root = float(np.sqrt(np.sum(np.square(errors)))) / len(scores)
+    return Score(float(np.mean([score.value for score in scores])), root)
+
+
+def _score(fold: Predictions, kernel: Kernel, seed: int) -> Score:
     size = max(1, min(LANDMARKS, fold.sample.rows.shape[0] // 2))
     approximation = Nystroem(kernel, size, random_state=seed)
     if fold.fits_first:
         approximation.fit(fold.sample.rows)
-    return fold.score(fold.model(approximation, seed)).value
+    return fold.score(fold.model(approximation, seed))

@@ -22,7 +22,14 @@ from gramian.analysis.comparison import catalogue, data
 from gramian.analysis.comparison.catalogue import Method
 from gramian.analysis.comparison.data import Sample
 from gramian.analysis.comparison.gamma import choose
-from gramian.analysis.comparison.measurements import EXACT, Baseline, Failure, Measurement
+from gramian.analysis.comparison.measurements import (
+    EXACT,
+    Baseline,
+    Failure,
+    Measurement,
+    evaluations,
+    reason,
+)
 from gramian.analysis.comparison.result import Comparison
 from gramian.analysis.comparison.structure import fixed, look
 from gramian.analysis.comparison.tasks import Predictions, Score, Task, inner, task_for
@@ -34,6 +41,7 @@ from gramian.backend.progress import progress
 from gramian.backend.wording import counted
 from gramian.estimators.base import generator
 from gramian.kernels import Kernel, as_kernel
+from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 
 __all__ = ["compare"]
@@ -74,12 +82,13 @@ def compare(
         by a learner that uses it.
     kernel : str, Kernel or callable, default="rbf"
         With a target, a gamma that is not given is chosen by cross-validation on the training
-        rows. Rules such as ``gamma="median"`` are evaluated once, on all rows.
+        rows. Rules such as ``gamma="median"`` are evaluated once, on all rows that are not held
+        out.
     approximations : list of str or Approximation, dict of Approximation, optional
         By default, those of the following that support the kernel: Nyström uniform, Nyström
         k-means, Nyström RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random
-        Maclaurin. If you pass an Approximation, its kernel, n_components and random_state are set
-        by the comparison.
+        Maclaurin, Local (if there is more than one block of 1,000 rows). If you pass an
+        Approximation, its kernel, n_components and random_state are set by the comparison.
     sizes : list of int, optional
         Numbers of features. By default up to five of 10, 20, 50, ..., 1000, at most half the rows.
     learner : estimator, optional
@@ -131,11 +140,11 @@ def compare(
     max_error = positive("compare", "max_error", max_error)
     first = _first_seed(random_state)
     bare = clone(as_kernel(kernel))
-    rows = bare.read(X, owner="compare", min_rows=2, objects=None)
-    bare.fit_rows(rows, np.random.default_rng(first))
+    given = data.read(bare, X, y, max_rows, first)
+    rows = given.rows
+    bare.fit_rows(given.known(bare), np.random.default_rng(first))
     start = fixed(bare)
-    target = data.as_target(y, rows)
-    sample = data.draw(start, rows, target, max_rows, first)
+    sample = data.draw(start, given)
     task = task_for(sample, start, learner, n_clusters, first)
     gamma = choose(bare, start, task, first)
     methods = catalogue.chosen(approximations, gamma.kernel, sample.rows)
@@ -262,7 +271,7 @@ class _Bench:
         try:
             return measure()
         except Exception as error:  # whatever it is, continue with the others
-            self._refused.setdefault((name, _reason(error)), []).extend(sizes)
+            self._refused.setdefault((name, reason(error)), []).extend(sizes)
             return None
 
     def measure(self, method: Method, size: int) -> Measurement:
@@ -287,7 +296,7 @@ class _Bench:
             seconds_all=seconds * self.growth,
             nbytes=int(fitted.nbytes_),
             nbytes_all=round(by_row * self.n_all) + core,
-            kernel_evaluations=fitted.evaluations_ + factors.parts.evaluations,
+            kernel_evaluations=fitted.evaluations_ + evaluations(factors),
             score=None if self.task is None else middle.score.value,
             standard_error=middle.score.standard_error,
             note=" ".join(dict.fromkeys(notes)),
@@ -319,10 +328,13 @@ class _Bench:
     def _model(self, kernel: Any, seed: int) -> Any:
         return None if self.task is None else self.task.model(kernel, seed)
 
-    def _walked(self, approximation: Approximation) -> tuple[Approximation, Any]:
-        """Compute all features and store none: keep one number per row."""
+    def _walked(self, approximation: Approximation) -> tuple[Approximation, Factors]:
+        """Compute all features and blocks, and store none of them."""
         factors = approximation.factor_rows(self.rows)
-        factors.map(lambda columns: lambda z, out: z[:, 0])
+        factors.map(lambda columns: lambda z, out: z[:, 0])  # one number per row
+        local = factors.local
+        if local is not None:
+            local.each(lambda b: local.block(b).shape)
         return approximation, factors
 
     def exact(self) -> Measurement:
@@ -384,9 +396,3 @@ class _Run(NamedTuple):
     error: ErrorEstimate
     score: Score
     fitted: Approximation
-
-
-def _reason(error: Exception) -> str:
-    said = str(error).strip() or type(error).__name__
-    expected = isinstance(error, ValueError | TypeError | config.MemoryBudgetError)
-    return said if expected else f"{type(error).__name__}: {said}"

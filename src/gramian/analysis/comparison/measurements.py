@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gramian.approximations import Approximation
+import numpy as np
 
-__all__ = ["EXACT", "Baseline", "Failure", "Measurement", "Reading"]
+from gramian.approximations import Approximation
+from gramian.backend.config import MemoryBudgetError
+from gramian.matrices.factors import Factors
+
+__all__ = ["EXACT", "Baseline", "Failure", "Measurement", "Reading", "evaluations", "reason"]
 
 EXACT = "Exact"
 
@@ -90,13 +94,16 @@ class Reading:
     imports : tuple of str
         Import lines that ``code`` needs.
     code : str
-        Lines that define X and, with a target, y.
+        Lines that read the file and, with a target, define y.
+    prepare : str
+        Lines that define X; with a target, they learn from the rows whose numbers are ``train``.
     steps : tuple of str
         What is done to the columns, one sentence each.
     """
 
     imports: tuple[str, ...]
     code: str
+    prepare: str
     steps: tuple[str, ...] = ()
 
 
@@ -107,3 +114,16 @@ class Failure:
     name: str
     sizes: tuple[int, ...]
     reason: str
+
+
+def evaluations(factors: Factors) -> int:
+    """Return the number of kernel values that features and blocks took."""
+    inside = 0 if factors.local is None else int(np.sum(factors.local.groups.sizes**2))
+    return factors.parts.evaluations + inside
+
+
+def reason(error: Exception) -> str:
+    """Say why something could not be measured."""
+    said = str(error).strip() or type(error).__name__
+    expected = isinstance(error, ValueError | TypeError | MemoryBudgetError)
+    return said if expected else f"{type(error).__name__}: {said}"

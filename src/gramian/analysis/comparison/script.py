@@ -34,7 +34,7 @@ def _data(comparison: Comparison, source: Source) -> str:
     y = "\n# y: your target" if data.held_out else ""
     if reading is not None:
         source.lines.update(reading.imports)
-        return reading.code
+        return reading.code if data.held_out else f"{reading.code}\n{reading.prepare}"
     if data.is_path:
         source.imports.add(("gramian", "open_rows"))
         return f"X = open_rows({source.of(data.source)}).collect(){y}"
@@ -42,23 +42,25 @@ def _data(comparison: Comparison, source: Source) -> str:
 
 
 def _split(comparison: Comparison, source: Source) -> str:
-    data = comparison.data
+    data, reading = comparison.data, comparison.reading
     source.imports.add(("sklearn.model_selection", "train_test_split"))
     by_class = ", stratify=y" if data.by_class else ""
-    precomputed = comparison.kernel.is_matrix
     said = f"# Fit {data.measured:,} rows, and score {data.held_out:,} others.\n"
     options = (
         f"train_size={data.measured}, test_size={data.held_out}, "
         f"random_state={comparison.settings['seed']}{by_class}"
     )
-    if not precomputed:
+    if reading is None and not comparison.kernel.is_matrix:
         return f"{said}X_train, X_test, y_train, y_test = train_test_split(\n    X, y, {options}\n)"
     source.imports.add(("", "numpy as np"))
-    return (
-        f"{said}train, test = train_test_split(\n    np.arange(len(y)), {options}\n)\n"
-        "X_train, X_test = X[np.ix_(train, train)], X[np.ix_(test, train)]\n"
-        "y_train, y_test = y[train], y[test]"
+    lines = [f"{said}train, test = train_test_split(\n    np.arange(len(y)), {options}\n)"]
+    if reading is not None:
+        lines += ["# Learn how to prepare rows from the training rows alone.", reading.prepare]
+    parts = "X[np.ix_(train, train)], X[np.ix_(test, train)]"
+    lines.append(
+        f"X_train, X_test = {parts if comparison.kernel.is_matrix else 'X[train], X[test]'}"
     )
+    return "\n".join([*lines, "y_train, y_test = y[train], y[test]"])
 
 
 def _sample(comparison: Comparison, source: Source) -> str:

@@ -28,6 +28,7 @@ _RIGHT = "M5,0L-3.6,-4.8V4.8z"
 _CROSS = "M-5,-2.6L-2.6,-5L0,-2.4L2.6,-5L5,-2.6L2.4,0L5,2.6L2.6,5L0,2.4L-2.6,5L-5,2.6L-2.4,0z"
 _PENTAGON = "M0,-5.2L4.9,-1.6L3.1,4.2H-3.1L-4.9,-1.6z"
 _HEXAGON = "M0,-5L4.3,-2.5V2.5L0,5L-4.3,2.5V-2.5z"
+_NARROW = "M0,-5.8L3.4,0L0,5.8L-3.4,0z"
 _STAR = "M0,-5.8L1.5,-1.9L5.5,-1.8L2.3,.8L3.4,4.7L0,2.4L-3.4,4.7L-2.3,.8L-5.5,-1.8L-1.5,-1.9z"
 _BAR = "M-5.4,-1.6h10.8v3.2h-10.8z"
 
@@ -38,6 +39,7 @@ LOOKS = {
     "MEKA": Look("#93339c", "#e07fd6", "D", _DIAMOND),
     "BKA": Look("#b08400", "#f2d544", "v", _DOWN),
     "Random Fourier": Look("#3b3f46", "#d9dce1", "P", _PLUS),
+    "Local": Look("#7a1fe8", "#9d43f7", "d", _NARROW),
     "TensorSketch": Look("#4b2ca8", "#8f79ff", "<", _LEFT),
     "CRAFT": Look("#dd5a7a", "#fa9fb0", ">", _RIGHT),
     "Random Maclaurin": Look("#5b991c", "#b2ec7a", "h", _HEXAGON),

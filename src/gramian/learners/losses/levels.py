@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import d2_pinball_score
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -123,6 +122,8 @@ approximation_, points_
 
     def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
         """Return the share of the pinball loss that is explained, D², averaged over quantiles."""
+        from sklearn.metrics import d2_pinball_score  # takes long to import
+
         predicted = array_ops.to_numpy(self.predict(X))
         columns = predicted[:, None] if predicted.ndim == 1 else predicted
         scores = [

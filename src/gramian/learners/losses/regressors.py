@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from sklearn.base import RegressorMixin
-from sklearn.metrics import d2_tweedie_score
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -237,6 +236,8 @@ approximation_, points_
 
     def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
         """Return the share of the deviance that is explained, D², as PoissonRegressor does."""
+        from sklearn.metrics import d2_tweedie_score  # takes long to import
+
         y, predicted = array_ops.to_numpy(y), array_ops.to_numpy(self.predict(X))
         return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=1))
 

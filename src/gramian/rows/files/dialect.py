@@ -13,13 +13,20 @@ from itertools import islice
 # What stands for "no value", in any case; an empty cell always does.
 MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "--", "nil", "missing")
 SEPARATORS = ",;\t|"
+WHITE_SPACE = " "  # the separator that stands for any number of spaces and tabs
 CURRENCIES = "$€£¥₹"
 SPACES = " \u00a0\u202f'\u2019"  # which separate thousands
 SAMPLE_LINES = 300
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", ".": "point", " ": "space"}
 NAMES |= {"\u00a0": "space", "\u202f": "space", "'": "apostrophe", "\u2019": "apostrophe"}
 
+MINUS = "\u2212"
 _UNITS = rf"(?:[{CURRENCIES}%]|EUR|USD|GBP|CHF|JPY)"
+_SIGN = rf"[+{MINUS}-]"
+# Negative numbers of accountants, without their units: (12) and 12-.
+_PARENTHESES = r"^\((.*)\)$"
+_MINUS_LAST = rf"^(.*\d.*)[{MINUS}-]$"
+_GAP = re.compile(r'("[^"]*")|[ \t]+')
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?inf(inity)?\s*", re.I)
 _NOT_OF_WINDOWS = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
 _DATE = re.compile(r"\d{1,2}\.\d{1,2}\.(\d{2}|\d{4})|\d{4}\.\d{1,2}\.\d{1,2}")
@@ -33,10 +40,13 @@ class Dialect:
     Attributes
     ----------
     separator, decimal, quote : str
+        The separator " " stands for any number of spaces and tabs.
     thousands : str
         The sign between groups of three digits, or "".
     currency : str
         Units such as € that numbers have, or "".
+    negative : str
+        How negative numbers are written other than with a minus in front, in words, or "".
     encoding : str
         As Python calls it.
     names : tuple of str
@@ -51,6 +61,7 @@ class Dialect:
     decimal: str = "."
     thousands: str = ""
     currency: str = ""
+    negative: str = ""
     quote: str = '"'
     encoding: str = "utf-8"
     names: tuple[str, ...] = ()
@@ -67,6 +78,8 @@ class Dialect:
             said.append(f"thousands {NAMES.get(self.thousands, self.thousands)}")
         if self.currency:
             said.append(f"units {self.currency}")
+        if self.negative:
+            said.append(f"negative numbers {self.negative}")
         encoding = {"utf-8-sig": "UTF-8 with BOM", "cp1252": "Latin-1", "latin-1": "Latin-1"}
         said.append(encoding.get(self.encoding, self.encoding.upper()))
         if self.quote != '"':
@@ -74,6 +87,16 @@ class Dialect:
         if not self.named:
             said.append("no header")
         return ", ".join(said)
+
+    def unified(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield lines with a single sign between entries."""
+        return map(_squeezed, lines) if self.separator == WHITE_SPACE else iter(lines)
+
+
+def _squeezed(line: str) -> str:
+    """Return a line with one space between entries, and none before or after them."""
+    end = line[len(line.rstrip("\r\n")) :]
+    return _GAP.sub(lambda gap: gap[1] or " ", line.strip()) + end
 
 
 def encoding_of(chunks: Iterable[bytes]) -> str:
@@ -121,7 +144,8 @@ def recognise(
     before = 1 if hint else 0
     quote = _quote(lines[before:])
     separator = separator or (hint[1] if hint else _separator(lines[before:], quote))
-    reader = csv.reader(lines[before:], delimiter=separator, quotechar=quote)
+    unified = Dialect(separator).unified(lines[before:])
+    reader = csv.reader(unified, delimiter=separator, quotechar=quote)
     parsed = [(before + reader.line_num, row) for row in reader if any(row)]
     if not parsed:
         raise ValueError("it has no entries")
@@ -162,43 +186,68 @@ def _quote(lines: list[str]) -> str:
 
 
 def _separator(lines: list[str], quote: str) -> str:
-    """Return the separator that cuts the lines into equally many, clean cells."""
+    """Return the separator that cuts the lines into equally many, clean cells.
+
+    White space is one if no other sign cuts every line into equally many cells.
+    """
     best, found = (0.0, 0.0, 0), ","
+    whole = False
     for separator in SEPARATORS:
         rows = [row for row in csv.reader(lines, delimiter=separator, quotechar=quote) if row]
         widths = Counter(map(len, rows))
         width, count = widths.most_common(1)[0] if rows else (1, 0)
         if width < 2:
             continue
+        whole = whole or count == len(rows)
         cells = [cell for row in rows for cell in row]
         others = SEPARATORS.replace(separator, "")
         clean = sum(is_number_like(cell) or not any(o in cell for o in others) for cell in cells)
         rank = (round(count / len(rows), 1), round(clean / len(cells), 2), width)
         if rank > best:
             best, found = rank, separator
-    return found
+    return WHITE_SPACE if not whole and _has_white_space_between(lines, quote) else found
+
+
+def _has_white_space_between(lines: list[str], quote: str) -> bool:
+    """Whether white space cuts lines into equally many cells, at least one of them a number.
+
+    The first line may lack the name of the first column.
+    """
+    unified = Dialect(WHITE_SPACE).unified(lines)
+    rows = [row for row in csv.reader(unified, delimiter=WHITE_SPACE, quotechar=quote) if any(row)]
+    widths = {len(row) for row in rows[1:]}
+    if len(widths) != 1 or max(widths) < 2 or not 0 <= max(widths) - len(rows[0]) <= 1:
+        return False
+    return any(all(map(is_number_like, column)) for column in zip(*rows[1:], strict=True))
 
 
 def is_number_like(cell: str) -> bool:
     """Whether a cell is a number in any country's notation."""
-    cell = re.sub(rf"^{_UNITS}|{_UNITS}$", "", cell.strip()).strip()
+    cell = _bare(cell)
     if _DATE.fullmatch(cell):
         return False
-    return re.fullmatch(rf"[+-]?\d[\d.,{SPACES}]*([eE][+-]?\d+)?", cell) is not None
+    return re.fullmatch(rf"{_SIGN}?\d[\d.,{SPACES}]*([eE][+-]?\d+)?", cell) is not None
+
+
+def _bare(cell: str) -> str:
+    """Return the cell without units, and without what makes it negative to accountants."""
+    cell = re.sub(rf"^{_UNITS}|{_UNITS}$", "", cell.strip()).strip()
+    cell = re.sub(rf"{_PARENTHESES}|{_MINUS_LAST}", r"\1\2", cell)
+    return re.sub(rf"^{_UNITS}|{_UNITS}$", "", cell.strip()).strip()
 
 
 def with_signs(dialect: Dialect, cells: list[str], decimal: str | None = None) -> Dialect:
     """Add the signs that the numbers among the cells have."""
     numbers = [cell.strip() for cell in cells if is_number_like(cell)]
     units = Counter(unit for cell in numbers for unit in re.findall(_UNITS, cell))
-    bare = [re.sub(_UNITS, "", cell).strip() for cell in numbers]
+    bare = [_bare(cell) for cell in numbers]
     decimal = decimal or _decimal(bare, dialect.separator)
     groups = "".join(sign for sign in ",." + SPACES if sign != decimal)
     end = rf"({re.escape(decimal)}\d*)?"
     thousands = Counter(
         found[1]
         for cell in bare
-        if (found := re.fullmatch(rf"[+-]?\d{{1,3}}([{groups}])\d{{3}}(\1\d{{3}})*{end}", cell))
+        if (found := re.fullmatch(rf"{_SIGN}?\d{{1,3}}([{groups}])\d{{3}}(\1\d{{3}})*{end}", cell))
     )
     most = thousands.most_common(1)
     return replace(
@@ -206,7 +255,14 @@ def with_signs(dialect: Dialect, cells: list[str], decimal: str | None = None) -
         decimal=decimal,
         thousands=most[0][0] if most else "",
         currency=" ".join(unit for unit, _ in units.most_common(3)),
+        negative=_negative([re.sub(rf"{_UNITS}|\s", "", cell) for cell in numbers]),
     )
+
+
+def _negative(numbers: list[str]) -> str:
+    ways = {_PARENTHESES: "in parentheses", _MINUS_LAST: "with a minus at the end"}
+    used = [said for way, said in ways.items() if any(re.match(way, cell) for cell in numbers)]
+    return " and ".join(used)
 
 
 def _decimal(numbers: list[str], separator: str) -> str:
@@ -215,7 +271,7 @@ def _decimal(numbers: list[str], separator: str) -> str:
         if "," in cell and "." in cell:
             return max(",.", key=cell.rfind)
     for sign in ".,":
-        groups = re.compile(rf"[+-]?[1-9]\d{{0,2}}(\{sign}\d{{3}})+")
+        groups = re.compile(rf"{_SIGN}?[1-9]\d{{0,2}}(\{sign}\d{{3}})+")
         some = [cell for cell in numbers if sign in cell]
         if any(cell.count(sign) == 1 and not groups.fullmatch(cell) for cell in some):
             return sign
@@ -266,8 +322,18 @@ def number_pattern(dialect: Dialect) -> str:
     whole = r"\d+"
     if dialect.thousands:
         whole = rf"(?:\d{{1,3}}(?:{re.escape(dialect.thousands)}\d{{3}})+|\d+)"
-    number = rf"[+-]?(?:{_UNITS}\s*)?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
-    return rf"^\s*(?:{_UNITS}\s*)?{number}\s*{_UNITS}?\s*$"
+    unit = rf"(?:{_UNITS}\s*)?"
+    amount = rf"{unit}(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?\s*{_UNITS}?"
+    forms = rf"{_SIGN}?{amount}|\(\s*{amount}\s*\)|{amount}[{MINUS}-]"
+    return rf"^\s*{unit}(?:{forms})\s*{_UNITS}?\s*$"
+
+
+def minus_pattern() -> str:
+    """Return a regular expression of negative numbers in other ways than with a minus in front.
+
+    One of its groups holds the number without a sign. Units must be gone.
+    """
+    return rf"{_PARENTHESES}|{_MINUS_LAST}|^{MINUS}(.*)$"
 
 
 def missing_values() -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import types
 
-from gramian.rows.files.dialect import Dialect, number_pattern, units_pattern
+from gramian.rows.files.dialect import Dialect, minus_pattern, number_pattern, units_pattern
 
 UNKNOWN = -1.0  # the code of an entry that is none of the known ones
 DAY = 86_400_000_000  # microseconds
@@ -51,7 +51,7 @@ class Codes(Reading):
 
 @dataclass(frozen=True)
 class NumberText(Reading):
-    """Numbers with units and groups of digits; NaN for other text."""
+    """Numbers with units, groups of digits and signs of any kind; NaN for other text."""
 
     dialect: Dialect
 
@@ -59,6 +59,7 @@ class NumberText(Reading):
         texts = as_text(values)
         numbers = pyarrow.compute.if_else(self.matches(texts), texts, None)
         clean = pyarrow.compute.replace_substring_regex(numbers, units_pattern() + r"|\s", "")
+        clean = pyarrow.compute.replace_substring_regex(clean, minus_pattern(), r"-\1\2\3")
         if self.dialect.thousands:
             clean = pyarrow.compute.replace_substring(clean, self.dialect.thousands, "")
         if self.dialect.decimal != ".":

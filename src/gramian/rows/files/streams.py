@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 CHUNK = 2**20
+LINES = 1000  # encoded at a time
 
 # The first bytes of compressed files, and how pyarrow or Python unpacks them.
 MAGIC = {
@@ -58,3 +61,27 @@ def chunks(path: Path) -> Iterator[bytes]:
     with unpacked(path) as file:
         while chunk := file.read(CHUNK):
             yield chunk
+
+
+def of_lines(lines: Iterator[str]) -> Any:
+    """Return a binary file of these lines in UTF-8."""
+    return io.BufferedReader(_Lines(lines), CHUNK)
+
+
+class _Lines(io.RawIOBase):
+    """The bytes of lines, made as they are read."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            self._left = memoryview("".join(islice(self._lines, LINES)).encode())
+        size = min(len(buffer), len(self._left))
+        buffer[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size

@@ -55,6 +55,7 @@ class CsvFile(ArrowFile):
             raise ValueError("it has no lines")
         self._longest = max(map(len, sample))
         self.dialect = dialects.recognise(sample, encoding, **self._given)  # type: ignore[arg-type]
+        sample = list(self.dialect.unified(sample))
         self.named = self.dialect.named
         self.names = list(self.dialect.names)
         self._kinds = self._first_kinds(sample)
@@ -75,6 +76,14 @@ class CsvFile(ArrowFile):
             io.TextIOWrapper(file, encoding, errors="replace", newline="") as lines,
         ):
             yield lines
+
+    @contextmanager
+    def _entries(self) -> Iterator[Any]:
+        """Open a reader of all lines as lists of entries."""
+        written = self.dialect
+        with self._text(written.encoding) as lines:
+            unified = written.unified(lines)
+            yield csv.reader(unified, delimiter=written.separator, quotechar=written.quote)
 
     def _first_kinds(self, sample: list[str]) -> list[Any]:
         """Return the type of each column in the first lines."""
@@ -112,10 +121,7 @@ class CsvFile(ArrowFile):
         if "Expected" not in str(error):
             return str(error)
         width = len(self.names)
-        with self._text(self.dialect.encoding) as lines:
-            reader = csv.reader(
-                lines, delimiter=self.dialect.separator, quotechar=self.dialect.quote
-            )
+        with self._entries() as reader:
             for row in reader:
                 if row and reader.line_num > self.dialect.skip and len(row) != width:
                     return (
@@ -149,7 +155,7 @@ class CsvFile(ArrowFile):
                 column_names=self.names,
                 skip_rows=written.skip,
                 use_threads=config.n_threads() > 1,
-                encoding="utf8" if written.encoding.startswith("utf-8") else written.encoding,
+                encoding=self._stream_encoding(),
             ),
             "parse_options": pyarrow.csv.ParseOptions(
                 delimiter=written.separator,
@@ -165,10 +171,25 @@ class CsvFile(ArrowFile):
             ),
         }
 
+    def _stream_encoding(self) -> str:
+        encoding = self.dialect.encoding
+        rewritten = self.dialect.separator == dialects.WHITE_SPACE
+        return "utf8" if rewritten or encoding.startswith("utf-8") else encoding
+
+    @contextmanager
+    def _bytes(self) -> Iterator[Any]:
+        """Open the file for pyarrow, which takes one sign for a separator."""
+        if self.dialect.separator == dialects.WHITE_SPACE:
+            with self._text(self.dialect.encoding) as lines:
+                yield streams.of_lines(self.dialect.unified(lines))
+        else:
+            with streams.unpacked(self.path) as file:
+                yield file
+
     @contextmanager
     def _stream(self, names: Sequence[str] = ()) -> Iterator[Any]:
         with (
-            streams.unpacked(self.path) as file,
+            self._bytes() as file,
             pyarrow.csv.open_csv(file, **self._options(names)) as reader,
         ):
             yield reader
@@ -191,10 +212,7 @@ class CsvFile(ArrowFile):
     def lines(self, rows: Sequence[int]) -> list[int]:
         """Return the lines of these rows, as an editor counts them."""
         wanted, found = set(rows), {}
-        with self._text(self.dialect.encoding) as text:
-            reader = csv.reader(
-                text, delimiter=self.dialect.separator, quotechar=self.dialect.quote
-            )
+        with self._entries() as reader:
             row, before = 0, 0
             for cells in reader:
                 if cells and reader.line_num > self.dialect.skip:

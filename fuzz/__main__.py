@@ -7,7 +7,7 @@ import sys
 import time
 from importlib import import_module
 
-PARTS = ("model_files", "laws", "interruptions", "rights", "memory")
+PARTS = ("model_files", "laws", "faulty_files", "interruptions", "rights", "memory")
 
 
 def main() -> int:

@@ -90,8 +90,7 @@ def _learner(kernel: Any, y: np.ndarray, pick: random.Random) -> tuple[Any, np.n
     if kind == 1:
         return gramian.KernelRidgeClassifier(alpha, kernel=kernel), classes
     if kind == 2:
-        # Iterations that stop at tol have vectors as exact as its root.
-        return gramian.KernelPCA(1, kernel=kernel, tol=1e-13, random_state=0), y
+        return gramian.KernelPCA(1, kernel=kernel, random_state=0), y
     if kind == 3:
         return _loss_learner(kernel, y, classes, pick)
     return gramian.KernelKMeans(3, kernel=kernel, n_init=1, random_state=0), y

@@ -30,7 +30,7 @@ test: $(READY)
 test-fast: $(READY)
 	$(TESTS) -m "not (cluster or browser or interpreter or address_space or slow)"
 
-# Faults on purpose, for some minutes: hostile model files, generated fits, little memory.
+# Faults on purpose, for some minutes: hostile and faulty files, signals, little memory, no rights.
 # SEED=7 is another campaign.
 SEED ?= 0
 fuzz: $(READY)

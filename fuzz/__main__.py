@@ -7,7 +7,9 @@ import sys
 import time
 from importlib import import_module
 
-PARTS = ("model_files", "laws", "memory")
+PARTS = (
+    "model_files", "laws", "numerics", "faulty_files", "interruptions", "rights", "memory",
+)  # fmt: skip
 
 
 def main() -> int:

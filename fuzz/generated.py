@@ -62,7 +62,7 @@ def _kernel(pick: random.Random) -> Any:
 
 def _approximation(kernel: Any, n: int, pick: random.Random) -> Any:
     size = min(n // 2, pick.choice((4, 10, 25)))
-    kind = pick.randrange(7)
+    kind = pick.randrange(8)
     seed = {"random_state": pick.randrange(1000)}
     if kind < 2:
         return kernel
@@ -75,16 +75,38 @@ def _approximation(kernel: Any, n: int, pick: random.Random) -> Any:
         return gramian.MEKA(kernel, max(size, 4), n_blocks=2, **seed)
     if kind == 5:
         return gramian.RandomFourier(gramian.RBF(0.1), size, **seed)
+    if kind == 6:
+        inner = pick.choice((kernel, gramian.Nystroem(kernel, size, **seed)))
+        return gramian.Local(inner, pick.choice((2, 3)), **seed)
     return gramian.KernelJL(kernel, size, **seed)
 
 
 def _learner(kernel: Any, y: np.ndarray, pick: random.Random) -> tuple[Any, np.ndarray]:
     alpha = pick.choice((0.01, 1.0, "loo"))
-    kind = pick.randrange(4)
+    kind = pick.randrange(6)
+    classes = (y > 0) + (y > 0.7) * 1
     if kind == 0:
         return gramian.KernelRidge(alpha, kernel=kernel), y
     if kind == 1:
-        return gramian.KernelRidgeClassifier(alpha, kernel=kernel), (y > 0) + (y > 0.7) * 1
+        return gramian.KernelRidgeClassifier(alpha, kernel=kernel), classes
     if kind == 2:
         return gramian.KernelPCA(1, kernel=kernel, random_state=0), y
+    if kind == 3:
+        return _loss_learner(kernel, y, classes, pick)
     return gramian.KernelKMeans(3, kernel=kernel, n_init=1, random_state=0), y
+
+
+def _loss_learner(
+    kernel: Any, y: np.ndarray, classes: np.ndarray, pick: random.Random
+) -> tuple[Any, np.ndarray]:
+    """A learner with another loss, solved so far that two paths to the optimum agree."""
+    options: Any = {"kernel": kernel, "tol": 1e-10, "max_iter": 1000, "random_state": 0}
+    alpha = pick.choice((0.1, 1.0))
+    kind = pick.randrange(4)
+    if kind == 0:
+        return gramian.KernelLogisticRegression(alpha, **options), classes
+    if kind == 1:
+        return gramian.KernelHuberRegressor(alpha, **options), y
+    if kind == 2:
+        return gramian.KernelExpectileRegressor(alpha, **options), y
+    return gramian.KernelSVC(alpha, loss="squared_hinge", **options), classes

@@ -17,7 +17,7 @@ from typing import NamedTuple
 SECONDS = 5.0  # of the processor's time, that an attempt may take
 GROWTH = 300 * 1024**2  # bytes that attempts may add to the process
 ADDRESSES = 6 * 1024**3
-PATIENCE = 90.0  # seconds without a sign before the process counts as hanging
+PATIENCE = 300.0  # seconds without a sign before the process counts as hanging; loops may compile
 ROOT = Path(__file__).parents[1]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import random
+import warnings
 import zipfile
 from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from fuzz import crafted
 from gramian.persistence import models, states
@@ -38,11 +40,16 @@ def good_models() -> list[Any]:
         RBF,
         KernelJL,
         KernelKMeans,
+        KernelLogisticRegression,
+        KernelOneClass,
         KernelPCA,
+        KernelQuantileRegressor,
         KernelRidge,
         KernelRidgeClassifier,
+        KernelSVC,
         Laplacian,
         Linear,
+        Local,
         Nystroem,
         OnlineKernelKMeans,
         Polynomial,
@@ -56,6 +63,7 @@ def good_models() -> list[Any]:
     old = np.random.RandomState(1)
     twister = np.random.Generator(np.random.MT19937(1))
     philox = np.random.Generator(np.random.Philox(1))
+    few: Any = {"max_iter": 8}  # a mutant is fitted again: seconds would be lost on the optimum
     unfitted = [
         KernelRidge(0.1, kernel=RBF(0.5)),
         KernelRidge("loo", kernel=Nystroem(0.5 * RBF(0.1) + Linear(), 8, random_state=fresh(1))),
@@ -71,8 +79,15 @@ def good_models() -> list[Any]:
         KernelPCA(2, kernel=KernelJL(RBF(0.5), 8, random_state=1)),
         OnlineKernelKMeans(0.5, kernel=RBF(0.5), random_state=1),
         Nystroem(RBF(0.5), 8, landmarks="rpcholesky", random_state=1),
+        KernelRidge(0.1, kernel=Local(RBF(0.5), 3, random_state=1)),
+        KernelLogisticRegression(0.1, kernel=Nystroem(RBF(0.5), 8, random_state=1), **few),
+        KernelSVC(0.1, kernel=Local(Nystroem(RBF(0.5), 8), 2, random_state=1), **few),
+        KernelQuantileRegressor(0.5, kernel=RBF(0.5), **few),
+        KernelOneClass(kernel=Nystroem(RBF(0.5), 8, random_state=1), **few),
     ]
-    fitted = [model.fit(ROWS, TARGETS) for model in unfitted]
+    with warnings.catch_warnings():  # about the optimum
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = [model.fit(ROWS, TARGETS) for model in unfitted]
     fitted.append(KernelRidge(0.1, kernel=RBF(0.5)).fit(sparse, TARGETS))
     fitted.append(KernelKMeans(3, kernel=RBF(0.5), random_state=1).fit(sparse))
     fitted.append(KernelRidge(0.1, kernel=Nystroem(RBF(0.5), 8)).partial_fit(ROWS, TARGETS))

@@ -507,7 +507,7 @@ def test_a_full_disk_leaves_what_was(path):
         "try:\n"
         "    gramian.save(model, sys.argv[1])\n"
         "except OSError as error:\n"
-        "    print('refused', error.errno)\n"
+        "    print('refused', error)\n"
     )
 
     def limited():
@@ -517,7 +517,7 @@ def test_a_full_disk_leaves_what_was(path):
         [sys.executable, "-c", code, str(path)],
         capture_output=True, text=True, check=True, preexec_fn=limited,
     )  # fmt: skip
-    assert done.stdout.startswith("refused"), done.stderr
+    assert done.stdout.startswith("refused") and repr(str(path)) in done.stdout, done.stderr
     assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
 
 

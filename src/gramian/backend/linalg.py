@@ -119,11 +119,12 @@ def top_eigenpairs(
             )
             met = float(xp.max(xp.sqrt(xp.sum(errors**2, axis=0)))) <= tol * abs(values[0])
             step()
-            full = basis.shape[1] + block.shape[1] > basis.shape[0]
-            if met or full or passes == max_passes:
-                return values, vectors, met or full, passes
-            # The next Krylov block, orthogonalised twice against all previous ones.
-            block = images[:, -block.shape[1] :]
+            room = basis.shape[0] - basis.shape[1]
+            if met or not room or passes == max_passes:
+                return values, vectors, met or not room, passes
+            # The next Krylov block, orthogonalised twice against all previous ones; the last one
+            # has as many vectors as are missing.
+            block = images[:, -block.shape[1] :][:, :room]
             for _ in range(2):
                 block = block - basis @ (xp.matrix_transpose(basis) @ block)
                 block = xp.linalg.qr(block)[0]

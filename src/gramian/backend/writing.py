@@ -36,11 +36,19 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
         if target.exists():
             os.chmod(temporary, target.stat().st_mode)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             temporary.unlink()
+        if isinstance(error, OSError):
+            _name_file(error, path, temporary)
         raise
     _sync_folder(target.parent)
+
+
+def _name_file(error: OSError, path: PathLike, temporary: Path) -> None:
+    """Name the file that the user knows: a full disk names none."""
+    if error.errno and error.filename in (None, str(temporary)):
+        error.filename = os.fspath(path)
 
 
 def _nameless(folder: Path) -> BinaryIO | None:

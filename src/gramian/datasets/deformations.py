@@ -7,7 +7,6 @@ infinite MNIST (Loosli, Canu and Bottou, 2007), so an image costs microseconds.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from gramian.backend import config
 from gramian.backend.checks import not_negative, positive_integer
 from gramian.backend.threads import in_order
 from gramian.backend.typing import ArrayLike, PathLike, RandomState
+from gramian.backend.writing import whole_file
 from gramian.estimators.base import generator
 
 __all__ = ["deformed", "write_deformed"]
@@ -128,15 +128,10 @@ def write_deformed(path: PathLike, images: ArrayLike, n: int, **options: Any) ->
         "fortran_order": False,
         "shape": (n, maker.height * maker.width),
     }
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for block in _blocks(maker, n):
-                file.write(block.data)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in _blocks(maker, n):
+            file.write(block.data)
     return path
 
 

@@ -576,3 +576,14 @@ class TestRowsThatDoNotVary:
         kernel = Nystroem("linear", 5, landmarks=landmarks, random_state=0)
         with pytest.raises(ValueError, match=r"nothing to approximate: Linear\(\) is 0 for all"):
             KernelPCA(2, kernel=kernel).fit(np.zeros((30, 3)))
+
+
+def test_iterations_on_few_rows_end_with_the_whole_space(rng):
+    """40 rows leave no room for a fifth block of nine vectors; four are missing still."""
+    X = rng.standard_normal((40, 5))
+    found, exact = (
+        KernelPCA(1, RBF(0.2), solver=solver, tol=0.0, random_state=0).fit(X)
+        for solver in ("iterative", "direct")
+    )
+    assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-12)
+    assert_allclose(np.abs(found.transform(X)), np.abs(exact.transform(X)), atol=1e-9)

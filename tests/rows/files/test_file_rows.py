@@ -510,6 +510,22 @@ class TestErrors:
             rows.sum(overwrite)
         assert sum(seen) == len(X)
 
+    @pytest.mark.parametrize("ending", [".npy", ".parquet", ".arrow", ".feather"])
+    def test_a_file_that_is_cut_in_a_pass(self, tmp_path, X, ending, small_batches):
+        """A reader that maps the file into memory would end the process."""
+        path = write(tmp_path, ending, X)
+        rows = open_rows(path)
+
+        def cut(block):
+            os.truncate(path, 100)
+            return block.sum()
+
+        with (
+            gramian.config_context(n_threads=1, memory_budget=20_000),
+            pytest.raises(OSError, match=f"rows{ending}' could not be read"),
+        ):
+            rows.sum(cut)
+
     def test_a_link_that_leads_nowhere(self, tmp_path):
         for target in ("loop.csv", "nothing.csv"):
             link = tmp_path / "loop.csv"
@@ -524,6 +540,21 @@ class TestErrors:
         (tmp_path / "huge.svm").write_text("1 4000000000:2\n0 1:1\n")
         with pytest.raises(OSError, match=r"as svmlight: it has a column number above 2147483647"):
             open_table(tmp_path / "huge.svm")
+
+    @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+    def test_a_record_batch_that_does_not_fit(self, tmp_path, rng, compression):
+        X, path = rng.standard_normal((60_000, 20)), tmp_path / "x.feather"
+
+        def written(chunk):
+            columns = pa.table({str(i): X[:, i] for i in range(20)})
+            pa.feather.write_feather(columns, path, compression=compression, chunksize=chunk)
+            return open_rows(path)
+
+        with gramian.config_context(memory_budget="20MB"):
+            with pytest.raises(MemoryBudgetError, match="at most 7000 rows in a batch"):
+                written(60_000).sum(lambda x: x.sum())
+            found = written(7000).sum(lambda x: x.sum(axis=0))
+        assert_allclose(found, X.sum(axis=0))
 
     def test_a_row_group_that_does_not_fit(self, tmp_path, rng):
         """Readers hold a page of each column at once, however few rows they are asked for."""

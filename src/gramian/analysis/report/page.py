@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from gramian.analysis.report.shell import document, figure, section, style
 from gramian.analysis.report.table import table
 from gramian.analysis.report.text import escape, format_bytes, percent, significant
 from gramian.backend.wording import counted
+from gramian.backend.writing import whole_file
 
 if TYPE_CHECKING:
     from gramian.analysis.comparison.result import Comparison
@@ -29,12 +29,8 @@ def write(comparison: Comparison, path: Any, title: str | None = None) -> Path:
     target = Path(path).expanduser()
     content = page(comparison, title).encode("utf-8")
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(target) as file:
+        file.write(content)
     return target
 
 

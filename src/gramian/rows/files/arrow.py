@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -129,8 +130,7 @@ class ParquetFile(ArrowFile):
         return pages + len(names) * _buffer_bytes(len(names))
 
     def fitting(self, names: Sequence[str], room: int) -> str:
-        rows = max(1, self._largest * room // self.held_bytes(names))
-        rows -= rows % 10 ** (len(str(rows)) - 1)  # to one digit
+        rows = _round_number(self._largest * room // self.held_bytes(names))
         return (
             f"Its largest row group has {counted(self._largest, 'row')}; write it with row groups "
             f"of at most {counted(rows, 'row')} (row_group_size={rows} in pandas and pyarrow)"
@@ -139,6 +139,12 @@ class ParquetFile(ArrowFile):
     def _values(self, name: str) -> pyarrow.ChunkedArray:
         with pyarrow.parquet.ParquetFile(self.path) as file:
             return file.read([name]).column(name)
+
+
+def _round_number(rows: int) -> int:
+    """Return at most this many, to one digit, and at least 1."""
+    rows = max(1, rows)
+    return rows - rows % 10 ** (len(str(rows)) - 1)
 
 
 def _buffer_bytes(columns: int) -> int:
@@ -160,34 +166,61 @@ def _page_bytes(group: Any) -> dict[str, int]:
 
 
 class IpcFile(ArrowFile):
-    """An Arrow IPC file, also called Feather: record batches, mapped into memory."""
+    """An Arrow IPC file, also called Feather, read in its record batches.
+
+    It is not mapped into memory: a file that shrinks would end the process.
+    """
 
     def _look(self) -> None:
-        with pyarrow.memory_map(str(self.path)) as source:
-            self._set_columns(pyarrow.ipc.open_file(source).schema)
-            # Compressed batches must be unpacked to count their rows; one column is enough.
-            one = pyarrow.ipc.IpcReadOptions(included_fields=[0])
-            reader = pyarrow.ipc.open_file(source, options=one)
+        with self._reader([0]) as reader:  # batches may have to be unpacked to count their rows
             sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+        with self._reader(None) as reader:
+            self._set_columns(reader.schema)
+            self._widths = {field.name: _width(field.type) for field in reader.schema}
         self._edges = [int(edge) for edge in np.cumsum([0, *sizes])]
+        self._largest = max(sizes, default=0)
         self.n_rows = self._edges[-1]
+
+    @contextmanager
+    def _reader(self, columns: Sequence[int] | None) -> Iterator[Any]:
+        options = pyarrow.ipc.IpcReadOptions(included_fields=columns)
+        with pyarrow.OSFile(str(self.path)) as source:
+            yield pyarrow.ipc.open_file(source, options=options)
 
     def _batches(
         self, numbers: Numbers, names: list[str], most: int
     ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
-        with pyarrow.memory_map(str(self.path)) as source:
-            reader = pyarrow.ipc.open_file(source)
+        with self._reader([self.names.index(name) for name in names]) as reader:
             for i, (first, stop) in enumerate(pairwise(self._edges)):
                 if len(within(numbers, first, stop)):
                     batch = reader.get_batch(i)
                     for start in range(0, stop - first, most):
                         yield first + start, batch.slice(start, most)
 
+    def held_bytes(self, names: Sequence[str]) -> int:
+        """A batch with all its columns, and these unpacked, if it is compressed."""
+        unpacked = sum(self._widths[name] for name in names)
+        return self._largest * (sum(self._widths.values()) + unpacked)
+
+    def fitting(self, names: Sequence[str], room: int) -> str:
+        rows = _round_number(self._largest * room // self.held_bytes(names))
+        return (
+            f"Its largest record batch has {counted(self._largest, 'row')}; write it with at most "
+            f"{counted(rows, 'row')} in a batch (chunksize={rows} of pandas' to_feather)"
+        )
+
     def _values(self, name: str) -> pyarrow.ChunkedArray:
-        with pyarrow.memory_map(str(self.path)) as source:
-            reader = pyarrow.ipc.open_file(source)
+        with self._reader([self.names.index(name)]) as reader:
             batches = map(reader.get_batch, range(reader.num_record_batches))
             return pyarrow.chunked_array([batch.column(name) for batch in batches])
+
+
+def _width(kind: Any) -> int:
+    """Return about how many bytes a value takes."""
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:  # of texts and other values of no fixed length
+        return 16
 
 
 class MemoryFile(ArrowFile):

@@ -1,0 +1,230 @@
+"""Compare what an experiment fitted with the papers' formulas, and state the result.
+
+An audit takes a fitted object and the rows it was fitted on, and returns numbers by name. The names
+are those of ``STANDARDS``, which says how much is allowed. ``measure`` of an experiment returns the
+numbers of its audits next to its own; the base class turns them into checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from gramian.approximations import BKA, MEKA, Nystroem
+from gramian.experiments import reference
+from gramian.experiments.base import Check
+from gramian.experiments.results import Results
+
+Numbers = dict[str, list[float]]
+MOST_ROWS = 400  # of large data sets, so many rows are compared
+
+
+def joined(audits: Iterable[dict[str, float]]) -> Numbers:
+    """Collect the numbers of several runs, by name."""
+    found: Numbers = {}
+    for audit in audits:
+        for name, value in audit.items():
+            found.setdefault(name, []).append(float(value))
+    return found
+
+
+def kernel_of(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The reference's function for the kernel of a fitted approximation or learner."""
+    kernel = model.kernel_
+    function = {"RBF": reference.rbf, "Laplacian": reference.laplacian}[type(kernel).__name__]
+    return lambda X, Y: function(X, Y, kernel.gamma_)
+
+
+def off(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The relative difference of two arrays."""
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
+def some_of(X: np.ndarray) -> np.ndarray:
+    """Numbers of the rows that are compared: all of a small data set."""
+    if len(X) <= MOST_ROWS:
+        return np.arange(len(X))
+    return np.sort(np.random.default_rng(0).choice(len(X), MOST_ROWS, replace=False))
+
+
+# Landmarks: as many as asked for, and drawn by the paper's law.
+
+
+def drawn(indices: np.ndarray, n: int, law: np.ndarray | None = None) -> float:
+    """How far the mean position of draws is from its law's, in standard deviations.
+
+    Without a ``law`` the draws are uniform and without replacement.
+    """
+    position = (np.arange(n) + 0.5) / n
+    p = np.full(n, 1 / n) if law is None else law
+    mean = float(p @ position)
+    variance = float(p @ (position - mean) ** 2) / len(indices)
+    if law is None:
+        variance *= (n - len(indices)) / max(n - 1, 1)
+    return float(position[indices].mean() - mean) / sqrt(variance) if variance > 1e-12 else 0.0
+
+
+def landmarks(chosen: Any, n: int, wanted: int, law: np.ndarray | None = None) -> dict[str, float]:
+    """Audit landmarks that are rows; with a ``law``, draws with replacement."""
+    indices = np.asarray(chosen.indices)
+    count = len(indices) if law is not None else len(np.unique(indices))
+    return {"landmarks missing": abs(wanted - count), "draws off": drawn(indices, n, law)}
+
+
+# Approximations.
+
+
+def approximation(model: Any, X: np.ndarray, **known: Any) -> dict[str, float]:
+    """Audit a fitted Nystroem, BKA or MEKA."""
+    if isinstance(model, Nystroem):
+        return nystroem(model, X, **known)
+    assert isinstance(model, BKA | MEKA)
+    return blocks(model, X, **known)
+
+
+def nystroem(
+    model: Nystroem, X: np.ndarray, law: np.ndarray | None = None, is_uniform: bool = True
+) -> dict[str, float]:
+    """Compare K̃ with C W⁺ Cᵀ, and its landmarks with their law."""
+    kernel, chosen, some = kernel_of(model), model.landmarks_, some_of(X)
+    wanted = min(int(model.n_components), len(X))
+    points = np.asarray(chosen.points)
+    C, W = kernel(X[some], points), kernel(points, points)
+    if law is not None:  # draws are scaled by 1 / √(c p)
+        scale = 1 / np.sqrt(len(points) * law[chosen.indices])
+        C, W = C * scale, scale[:, None] * W * scale
+    core = model.rank if model.truncation == "core" else None
+    found: dict[str, float] = {"landmarks missing": wanted - len(np.unique(points, axis=0))}
+    if is_uniform or law is not None:
+        found = landmarks(chosen, len(X), wanted, law)
+    expected = reference.nystroem(C, W, core)
+    if model.rank is not None and core is None:
+        if len(some) < len(X):
+            return found
+        expected = reference.of_rank(expected, model.rank)
+    Z = np.asarray(model.transform(X[some]), dtype=np.float64)
+    return {"off the formula": off(Z @ Z.T, expected), **found}
+
+
+def blocks(model: BKA | MEKA, X: np.ndarray, count: int | None = None) -> dict[str, float]:
+    """Compare blocks, their bases and their links with the paper's.
+
+    A block has three times as many landmarks as its rank and ten more, but at most ``count``.
+    """
+    kernel, labels = kernel_of(model), np.asarray(model.labels_)
+    members = [np.flatnonzero(labels == s) for s in range(len(model.ranks_))]
+    found: list[dict[str, float]] = []
+    bases = []
+    for rows, basis, rank in zip(members, model._bases, model.ranks_, strict=True):
+        wanted = min(len(rows), 3 * int(rank) + 10, len(rows) if count is None else count)
+        some = rows[some_of(rows)]
+        points, P = np.asarray(basis.landmarks.points), np.asarray(basis.map.projection)
+        C, W = kernel(X[some], points), kernel(points, points)
+        Z = np.asarray(basis.map.features(X[some]), dtype=np.float64)
+        best = np.linalg.eigvalsh(reference.nystroem(C, W))[-int(rank) :].sum()
+        bases.append(Z)
+        found.append(
+            {
+                "off the formula": off(Z, C @ P),
+                "not orthonormal": float(np.abs(P.T @ W @ P - np.eye(len(P.T))).max()),
+                "basis misses": 1 - float(np.sum(Z**2)) / best,
+                **landmarks(basis.landmarks, len(rows), wanted),
+            }
+        )
+    worst = {name: max(values, key=abs) for name, values in joined(found).items()}
+    worst["draws off"] = float(np.sum([each["draws off"] for each in found]) / sqrt(len(found)))
+    worst["basis misses"] = float(np.mean([each["basis misses"] for each in found]))
+    if len(X) <= MOST_ROWS:
+        K = kernel(X, X)
+        links = getattr(model, "links_", np.zeros((len(members),) * 2, dtype=bool))
+        expected = reference.linked(K, bases, members, links)
+        approximate = np.asarray(model.factor(X).dense())
+        worst["links off"] = float(np.linalg.norm(approximate - expected) / np.linalg.norm(K))
+    return {**worst, **partition(model, X)}
+
+
+def partition(model: BKA | MEKA, X: np.ndarray) -> dict[str, float]:
+    """Compare blocks by k-means with Lloyd's algorithm."""
+    if not isinstance(model.partition, str) or model.partition != "kmeans":
+        return {}
+    labels, centres = np.asarray(model.labels_), np.asarray(model.centres_)
+    some = some_of(X)
+    nearest = cdist(np.asarray(X[some], dtype=float), centres).argmin(axis=1)
+    return {
+        "rows astray": float(np.mean(nearest != labels[some])),
+        "passes left": reference.further_pass(np.asarray(X, dtype=float), labels),
+    }
+
+
+def reported_error(model: Any, X: np.ndarray, error: float) -> dict[str, float]:
+    """Compare an error ‖K - K̃‖ / ‖K‖ with that of the dense matrices."""
+    if len(X) > MOST_ROWS:
+        return {}
+    K = kernel_of(model)(X, X)
+    approximate = np.asarray(model.factor(X).dense(), dtype=np.float64)
+    wanted = float(np.linalg.norm(K - approximate) / np.linalg.norm(K))
+    return {"error off": abs(error - wanted) / max(wanted, 1e-9)}
+
+
+# What is allowed.
+
+
+@dataclass(frozen=True)
+class Standard:
+    """How the numbers of one name are judged: the largest is at most ``most``."""
+
+    most: float
+    text: str
+
+    def judge(self, units: list[np.ndarray]) -> Check:
+        """Judge the numbers of all runs, one array for each unit."""
+        worst = max(self._worst(values) for values in units)
+        return Check(worst <= self.most, self.text.format(worst, self.most))
+
+    def _worst(self, values: np.ndarray) -> float:
+        return float(np.abs(values).max())
+
+
+class Pooled(Standard):
+    """Standard normal numbers, of which the sum over the runs of a unit is judged."""
+
+    def _worst(self, values: np.ndarray) -> float:
+        return float(abs(values.sum())) / sqrt(len(values))
+
+
+STANDARDS: dict[str, Standard] = {
+    "off the formula": Standard(
+        1e-4, "What is computed agrees with the dense formula to {:.0e} (allowed: {:g})."
+    ),
+    "not orthonormal": Standard(1e-4, "The blocks' bases are orthonormal to {:.0e} ({:g})."),
+    "basis misses": Standard(
+        0.25, "Bases miss at most {:.1%} of what the best of their rank hold ({:.0%})."
+    ),
+    "links off": Standard(
+        0.05, "Links are off least squares on all pairs by at most {:.1%} of ‖K‖ ({:.0%})."
+    ),
+    "landmarks missing": Standard(0, "Landmarks are as many as stated, and distinct."),
+    "draws off": Pooled(
+        4.0, "Landmarks' places are {:.1f} standard deviations from their law ({:g})."
+    ),
+    "rows astray": Standard(0.0, "Every row is in the block of its nearest centre."),
+    "passes left": Standard(
+        0.002, "One more pass of Lloyd's would lower its objective by {:.2%} ({:.1%})."
+    ),
+    "error off": Standard(1e-6, "The error agrees with that of dense matrices to {:.0e} ({:g})."),
+}
+
+
+def agreement(results: Results) -> list[Check]:
+    """Return a check for each kind of audited numbers, in the order of ``STANDARDS``."""
+    found = []
+    for name, standard in STANDARDS.items():
+        units = [np.atleast_1d(np.array(unit[name], float)) for unit in results if unit.get(name)]
+        if units:
+            found.append(standard.judge(units))
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
 
 from gramian.approximations import BKA, MEKA, Nystroem
 from gramian.experiments import reference
@@ -171,6 +172,133 @@ def reported_error(model: Any, X: np.ndarray, error: float) -> dict[str, float]:
     return {"error off": abs(error - wanted) / max(wanted, 1e-9)}
 
 
+# Bounds.
+
+
+def bound(found: Any, wanted: Any) -> dict[str, float]:
+    """Compare bounds with their closed form."""
+    a, b = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+    return {"bound off": float(np.max(np.abs(a - b) / np.maximum(np.abs(b), 1e-300)))}
+
+
+# Samplers.
+
+
+def short_of(drawn_mean: float, law_mean: float, uniform_mean: float) -> dict[str, float]:
+    """How far draws are on the way from their law (0) to uniform ones (1), by a mean over them."""
+    return {"draws short": 1 - (drawn_mean - uniform_mean) / (law_mean - uniform_mean)}
+
+
+def by_scores(indices: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """Audit distinct rows that are drawn in proportion to scores."""
+    chances = np.minimum(1.0, len(indices) * scores / scores.sum())
+    law = float(chances @ scores / chances.sum())
+    return short_of(float(scores[indices].mean()), law, float(scores.mean()))
+
+
+def by_residuals(indices: np.ndarray, K: np.ndarray) -> dict[str, float]:
+    """Audit rows each of which is drawn in proportion to the diagonal that is left over."""
+    left, drawn_, law, uniform = K.copy(), [], [], []
+    for i in indices:
+        d = np.maximum(left.diagonal(), 0.0)
+        if d[i] < 1e-8:
+            break
+        drawn_.append(d[i] / d.mean())
+        law.append(np.sum(d**2) / d.sum() / d.mean())
+        uniform.append(1.0)
+        left = left - np.outer(left[:, i], left[i]) / left[i, i]
+    return short_of(float(np.mean(drawn_)), float(np.mean(law)), float(np.mean(uniform)))
+
+
+def by_determinant(indices: np.ndarray, K: np.ndarray) -> dict[str, float]:
+    """Audit a k-DPP, by the rows' chances to be in it (Kulesza and Taskar, 2012)."""
+    values, vectors = np.linalg.eigh(K)
+    values, k = np.maximum(values / values[-1], 0.0), len(indices)
+    whole = _symmetric(values, k)
+    shares = [values[i] * _symmetric(np.delete(values, i), k - 1) / whole for i in range(len(K))]
+    chances = vectors**2 @ np.array(shares)
+    law = float(chances @ chances / chances.sum())
+    return short_of(float(chances[indices].mean()), law, float(chances.mean()))
+
+
+def _symmetric(values: np.ndarray, k: int) -> float:
+    """The elementary symmetric polynomial of degree k."""
+    sums = np.zeros(k + 1)
+    sums[0] = 1.0
+    for value in values:
+        sums[1:] += value * sums[:-1].copy()
+    return float(sums[k])
+
+
+def centres(points: np.ndarray, X: np.ndarray) -> dict[str, float]:
+    """Compare the k-means objective of landmarks with that of scikit-learn's centres."""
+    best = KMeans(len(points), n_init=1, random_state=0).fit(X).inertia_
+    return {"centres worse": reference.objective(X, points) / best - 1}
+
+
+# Learners.
+
+
+def clusters(model: Any, X: np.ndarray, X_test: np.ndarray) -> dict[str, float]:
+    """Compare kernel k-means over Nyström with Lloyd's algorithm and the risk of dense features."""
+    kernel = kernel_of(model)
+    points = np.asarray(model.approximation_.landmarks_.points)
+    root = reference.root(kernel(points, points))
+    spans = np.array_split(np.arange(len(X)), -(-len(X) // 5000))
+    Z = np.concatenate([(kernel(X[i], points) @ root).astype(np.float32) for i in spans])
+    labels, test = np.asarray(model.labels_), X_test[:MOST_ROWS]
+    middles = reference.means(Z, labels).astype(float)
+    z = kernel(test, points) @ root
+    outside = 1 - np.sum(z**2, axis=1)  # k(x, x) = 1
+    risk = float(np.mean(cdist(z, middles, "sqeuclidean").min(axis=1) + outside))
+    return {
+        "risk off": abs(float(model.risk(test)) / risk - 1),
+        "passes left": reference.further_pass(Z, labels),
+    }
+
+
+def ridge(model: Any, train: Any, y: Any, test: Any, penalty: float) -> dict[str, float]:
+    """Compare predictions of ridge regression on features with the normal equations."""
+    Z, z = (np.asarray(model.approximation_.transform(X), dtype=np.float64) for X in (train, test))
+    w = np.linalg.solve(Z.T @ Z + penalty * np.eye(Z.shape[1]), Z.T @ y)
+    return {"predictions off": off(np.asarray(model.predict(test)), z @ w)}
+
+
+# Kernel-JL and kernel PCA of a subsample.
+
+
+def sketch(model: Any, X: np.ndarray) -> dict[str, float]:
+    """Compare Kernel-JL with its formula: G, found from the features, is Gaussian."""
+    kernel, points, some = kernel_of(model), np.asarray(model.sample_.points), some_of(X)
+    A = reference.sketched(kernel(points, points), kernel(X[some], points), model.centred)
+    Z = np.asarray(model.transform(X[some]), dtype=np.float64)
+    left, values, _ = np.linalg.svd(A, full_matrices=False)
+    kept = values > 1e-6 * values[0]
+    seen = left[:, kept].T @ Z
+    G = (seen[:10] / values[kept][:10, None]) * sqrt(Z.shape[1])
+    gaps = cdist(Z.T, Z.T) + np.eye(Z.shape[1]) * np.abs(Z).max()
+    return {
+        "off the formula": off(left[:, kept] @ seen, Z),
+        "sketch off": (float(np.mean(G**2)) - 1) * sqrt(G.size / 2),
+        "sketch repeats": float(np.sum(gaps.min(axis=0) < 1e-9 * np.abs(Z).max())),
+        **landmarks(model.sample_, len(X), min(model.n_samples, len(X))),
+    }
+
+
+def subsampled_components(model: Any, X: np.ndarray) -> dict[str, float]:
+    """Compare kernel PCA of a subsample with the eigenvectors of its centred matrix."""
+    kernel, points, some = kernel_of(model), np.asarray(model._projected.points), some_of(X)
+    values, vectors = np.linalg.eigh(reference.centred(kernel(points, points)))
+    count = model.n_components
+    P = vectors[:, -count:] / np.sqrt(np.maximum(values[-count:], 1e-12 * values[-1]))
+    wanted = kernel(X[some], points) @ P
+    Z = np.asarray(model.transform(X[some]), dtype=np.float64)
+    return {
+        "off the formula": off(Z @ Z.T, wanted @ wanted.T),
+        "landmarks missing": model.s - len(np.unique(points, axis=0)),
+    }
+
+
 # What is allowed.
 
 
@@ -197,6 +325,13 @@ class Pooled(Standard):
         return float(abs(values.sum())) / sqrt(len(values))
 
 
+class Mean(Standard):
+    """Numbers of which the mean over the runs of a unit is judged."""
+
+    def _worst(self, values: np.ndarray) -> float:
+        return float(abs(values.mean()))
+
+
 STANDARDS: dict[str, Standard] = {
     "off the formula": Standard(
         1e-4, "What is computed agrees with the dense formula to {:.0e} (allowed: {:g})."
@@ -216,6 +351,21 @@ STANDARDS: dict[str, Standard] = {
     "passes left": Standard(
         0.002, "One more pass of Lloyd's would lower its objective by {:.2%} ({:.1%})."
     ),
+    "centres worse": Mean(
+        0.15, "The objective of centres is at most {:.0%} above that of scikit-learn's ({:.0%})."
+    ),
+    "draws short": Mean(
+        0.5, "Draws are at most {:.0%} of the way from their law to uniform ones ({:.0%})."
+    ),
+    "risk off": Standard(1e-3, "The risk agrees with that of dense features to {:.0e} ({:g})."),
+    "predictions off": Standard(
+        1e-4, "Predictions agree with the normal equations to {:.0e} ({:g})."
+    ),
+    "sketch off": Pooled(
+        4.0, "The sketch's variance is {:.1f} standard deviations from its law ({:g})."
+    ),
+    "sketch repeats": Standard(0, "No feature of the sketch repeats another."),
+    "bound off": Standard(1e-8, "Bounds agree with their closed form to {:.0e} ({:g})."),
     "error off": Standard(1e-6, "The error agrees with that of dense matrices to {:.0e} ({:g})."),
 }
 

@@ -20,8 +20,11 @@ from gramian.approximations.blocks.partition import Partition
 from gramian.approximations.kernel_jl import KernelJL
 from gramian.approximations.nystroem import Nystroem
 from gramian.approximations.projected import ProjectedKernel
-from gramian.samplers import Landmarks, Uniform
+from gramian.learners import KernelKMeans, KernelPCA, KernelRidge
+from gramian.learners.kmeans.centres import KernelCentres
+from gramian.samplers import Diagonal, Landmarks, Uniform
 from gramian.samplers.base import from_rows
+from gramian.theory import sketching
 
 NOISE, SHARE = 0.01, 0.1
 Change = tuple[Any, str, Callable[[Any], Any]]  # an owner, its attribute, old value to new value
@@ -140,6 +143,13 @@ def _misscaled(old: Any) -> Any:
     return learn
 
 
+def _weights_of_half(weights: np.ndarray, self: Any, gram: Any, *_: Any) -> np.ndarray:
+    return np.where(np.arange(len(weights)) < len(weights) // 2, weights, 0.0)
+
+
+DRAWN_FROM_HALF = change(
+    "landmarks from half of the rows", Diagonal, "_weights", after(_weights_of_half)
+)
 MISSCALED = change("wrong probabilities", Nystroem, "_learn", _misscaled)
 
 # Blocks and links.
@@ -198,12 +208,76 @@ def _doubled_sketch(old: Any) -> Any:
 REPEATED_SKETCH = change("half of the sketch repeated", KernelJL, "_project", _repeated_sketch)
 DOUBLED_SKETCH = change("sketch times 2", KernelJL, "_project", _doubled_sketch)
 
+# Learners.
+
+
+def _random_labels(model: Any, *_: Any) -> Any:
+    model.labels_ = _shuffled(model.labels_, model.n_clusters)
+    return model
+
+
+def _once(problem: Any, *_: Any) -> Any:
+    return replace(problem, max_iter=1, restarts=1)
+
+
+def _moved(model: Any, *_: Any) -> Any:
+    """Centres a tenth of the way to the next."""
+    model._learned = 0.9 * model._learned + 0.1 * np.roll(model._learned, 1, axis=1)
+    return model
+
+
+RANDOM_LABELS = change("random labels for 10 % of rows", KernelKMeans, "fit", after(_random_labels))
+ONE_ITERATION = change("one pass of Lloyd's", KernelKMeans, "_pose", after(_once))
+MOVED_CENTRES = change("centres moved by a tenth", KernelKMeans, "fit", after(_moved))
+LESS_RISK = change("risk times 0.95", KernelCentres, "risk", times(0.95))
+SHIFTED = change("predictions plus 1e-6", KernelRidge, "predict", after(lambda f, *_: f + 1e-6))
+SCALED_COMPONENTS = change(
+    "components times 1.01", KernelPCA, "fit_transform", after(lambda Z, *_: 1.01 * Z)
+)
+SHIFTED_COMPONENTS = change(
+    "components plus 0.001", KernelPCA, "fit_transform", after(lambda Z, *_: Z + 1e-3)
+)
+
+
+def _doubled(old: Any) -> Any:
+    def fit(self: Any, *args: Any, **options: Any) -> Any:
+        self.alpha = 2 * self.alpha
+        return old(self, *args, **options)
+
+    return fit
+
+
+DOUBLE_PENALTY = change("twice the penalty", KernelRidge, "fit", _doubled)
+
+# Sampled columns.
+
+
+def _scaled_pair(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    return 1.05 * pair[0], pair[1]
+
+
+def _turned(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    """One column of H left out."""
+    return pair[0][:, :-1], pair[1][:-1]
+
+
+def _without_sizes(old: Any) -> Any:
+    def draw(owner: str, sizes: np.ndarray, *rest: Any) -> Any:
+        return old(owner, np.ones_like(sizes), *rest)
+
+    return draw
+
+
+WRONG_PRODUCT = change("C scaled by 1.05", theory, "approximate_product", after(_scaled_pair))
+WRONG_SVD = change("H without a column", theory, "linear_time_svd", after(_turned))
+UNIFORM_COLUMNS = change("uniform for columns' norms", sketching, "_draw", _without_sizes)
+
 # Bounds.
 
 
-def bounds(*names: str, owner: Any = theory) -> tuple[Break, ...]:
-    """Bounds multiplied and divided by 3."""
+def bounds(*names: str) -> tuple[Break, ...]:
+    """Functions of ``theory`` whose results are multiplied and divided by 3."""
     return tuple(
-        Break(f"bounds {word} 3", tuple((owner, name, times(factor)) for name in names))
+        Break(f"{names[0]} {word} 3", tuple((theory, name, times(factor)) for name in names))
         for word, factor in (("times", 3.0), ("divided by", 1 / 3))
     )

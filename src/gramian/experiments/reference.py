@@ -37,6 +37,13 @@ def inverse(W: Array, rank: int | None = None) -> Array:
     return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
 
+def root(W: Array) -> Array:
+    """R with R Rᵀ = W⁺: the features of Nyström are k(x, landmarks) R."""
+    values, vectors = np.linalg.eigh(W)
+    kept = values > PRECISION * values[-1]
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
 def nystroem(C: Array, W: Array, rank: int | None = None) -> Array:
     """K̃ = C W⁺ Cᵀ, or C W_k⁺ Cᵀ (000, section 2)."""
     return C @ inverse(W, rank) @ C.T
@@ -140,6 +147,21 @@ def sketched(K: Array, across: Array, is_centred: bool) -> Array:
         across = across - across.mean(axis=1)[:, None]
         K = centred(K)
     return across @ K / len(K) ** 1.5
+
+
+# Sampled products and decompositions (000, appendix A): columns drawn by a law, divided by √(c p).
+
+
+def sampled(A: Array, law: Array, c: int, seed: int) -> Array:
+    """C, of c columns of A."""
+    drawn = np.random.default_rng(seed).choice(A.shape[1], size=c, p=law)
+    return np.asarray(A[:, drawn] / np.sqrt(c * law[drawn]))
+
+
+def product_variance(A: Array, law: Array, c: int) -> float:
+    """E‖AAᵀ - CCᵀ‖_F² = (Σ ‖A_i‖⁴ / p_i - ‖AAᵀ‖_F²) / c, from the proof of theorem 1."""
+    norms = np.sum(A**2, axis=0)
+    return float((np.sum(norms**2 / law) - np.sum((A @ A.T) ** 2)) / c)
 
 
 # Bounds of 000 (appendices A and B).

@@ -45,8 +45,11 @@ class Results(list[dict[str, Any]]):
         """Divide the runs into ten parts, or as many as there are runs, each with all units.
 
         ``names`` are the numbers of which a unit has one for each of its ``runs``. Units without
-        runs are in every part.
+        runs are in every part. If units have a ``seed``, the seeds are divided instead.
         """
+        if seeds := self.choices("seed"):
+            parts = [seeds[i::REPLICATES] for i in range(min(REPLICATES, len(seeds)))]
+            return [Results(unit for unit in self if unit["seed"] in part) for part in parts]
         counts = [len(unit[name]) for unit in self for name in names if _is_list(unit, name)]
         return [
             Results(

@@ -6,7 +6,6 @@ from argparse import Namespace
 from pathlib import Path
 
 from gramian import experiments
-from gramian.analysis.report.summary import WORDS
 from gramian.backend.wording import counted
 from gramian.backend.writing import whole_file
 from gramian.command import arguments
@@ -103,5 +102,5 @@ def _list(names: list[str], screen: Screen) -> None:
 
 
 def _show(outcome: experiments.Outcome, screen: Screen) -> None:
-    said = f"{outcome.name:<22}{WORDS[outcome.reproduced]:<12}"
+    said = f"{outcome.name:<22}{outcome.word:<13}"
     screen.print(visible(said + (outcome.verdict or outcome.reason)))

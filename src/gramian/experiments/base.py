@@ -5,12 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gramian.analysis.report.figures import Figure
 from gramian.experiments.results import Results
 
+if TYPE_CHECKING:
+    from gramian.experiments.breaks import Break
+
 Unit = dict[str, Any]
+
+# A claim holds if it is seen in this share of the replicates, and does not hold if in less than
+# half of them and not in all runs together. Between the two it is open.
+ENOUGH, HALF = 0.9, 0.5
 
 
 @dataclass(frozen=True)
@@ -30,18 +37,40 @@ class Settings:
 
 
 class Check(NamedTuple):
-    """One comparison of measured numbers: whether it holds, and a sentence about it."""
+    """One comparison of measured numbers: whether it holds, and a sentence about it.
+
+    ``rate`` is the share of the replicates in which it holds, None if it is judged only once.
+    ``is_time`` marks comparisons of times, which depend on what else the machine does.
+    """
 
     holds: bool
     text: str
+    rate: float | None = None
+    is_time: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the runs do not decide it."""
+        if self.rate is None:
+            return False
+        return self.rate < ENOUGH if self.holds else self.rate > HALF
+
+    @property
+    def is_passed(self) -> bool:
+        return self.holds and not self.is_open
 
 
 class Verdict(NamedTuple):
-    """Whether all checks hold, and their sentences, failed ones first."""
+    """What the checks say together: "reproduced", "differs" or "inconclusive".
 
-    reproduced: bool
+    ``rate`` is the share of the replicates in which every claim holds. ``checks`` are in the order
+    of the experiment, ``text`` has their sentences, failed ones first.
+    """
+
+    word: str
     text: str
     checks: list[Check]
+    rate: float | None = None
 
 
 class Experiment(ABC):
@@ -60,16 +89,26 @@ class Experiment(ABC):
         What the paper says, in one sentence.
     note : str
         What the paper leaves open, and how this experiment differs from it.
+    per_run : tuple of str
+        The numbers of which a unit has one for each of its ``runs``.
+    breaks : tuple of Break
+        The ways to break a method that the verdict must notice.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     claim: ClassVar[str]
     note: ClassVar[str] = ""
+    per_run: ClassVar[tuple[str, ...]] = ("error",)
+    breaks: ClassVar[tuple[Break, ...]] = ()
 
     @abstractmethod
     def units(self, settings: Settings) -> list[Unit]:
         """Return what to measure: keyword arguments of :meth:`measure`."""
+
+    def trial(self) -> list[Unit]:
+        """Return the units on which breaks are tried; by default those of the quick run."""
+        return self.units(Settings(quick=True))
 
     @abstractmethod
     def measure(self, *_: Any, **unit: Any) -> dict[str, Any]:
@@ -84,11 +123,32 @@ class Experiment(ABC):
         """Return the figures for the reader."""
 
     def verdict(self, results: Results) -> Verdict:
-        """Return the verdict: reproduced if every check holds."""
-        found = [Check(bool(holds), text) for holds, text in self.checks(results)]
-        found.sort(key=lambda check: check.holds)
-        text = " ".join(("" if each.holds else "Differs: ") + each.text for each in found)
-        return Verdict(all(each.holds for each in found), text, found)
+        """Judge the claims on all runs and on each replicate, and what was audited."""
+        from gramian.experiments.audits import agreement
+
+        claims = [Check(bool(check[0]), *check[1:]) for check in self.checks(results)]
+        parts = results.replicates(self.per_run)
+        rate = None
+        if len(parts) > 1:
+            held = [[bool(check.holds) for check in self.checks(part)] for part in parts]
+            claims = [
+                check._replace(rate=sum(row[i] for row in held) / len(held))
+                for i, check in enumerate(claims)
+            ]
+            rate = sum(map(all, held)) / len(held)
+        found = [*claims, *agreement(results)]
+        word = "reproduced" if all(check.is_passed for check in found) else "inconclusive"
+        if any(not check.holds and not check.is_open for check in found):
+            word = "differs"
+        ordered = sorted(found, key=lambda check: (check.is_passed, check.is_open))
+        return Verdict(word, " ".join(map(said, ordered)), found, rate)
+
+
+def said(check: Check) -> str:
+    """Return the sentence of a check, with what became of it."""
+    if check.is_open:
+        return f"Open, in {check.rate:.0%} of the replicates: {check.text}"
+    return check.text if check.holds else f"Differs: {check.text}"
 
 
 def crossed(**values: Any) -> list[Unit]:

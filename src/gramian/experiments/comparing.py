@@ -22,11 +22,12 @@ def faster(results: Results, slow: str, fast: str) -> Check:
     """Check that one method reaches equal errors in less time."""
     a, b = (costs(results.points("seconds", "error", method=m)) for m in (slow, fast))
     if not (found := ratios(a, b)):
-        return Check(False, f"{slow}'s errors, {span(a)}, and {fast}'s, {span(b)}, do not overlap.")
+        text = f"{slow}'s errors, {span(a)}, and {fast}'s, {span(b)}, do not overlap."
+        return Check(False, text, is_time=True)
     text = (
         f"To reach equal errors, {slow} takes {min(found):.2g} to {max(found):.2g} times as long as"
     )
-    return Check(min(found) > 1, f"{text} {fast}.")
+    return Check(min(found) > 1, f"{text} {fast}.", is_time=True)
 
 
 def leaner(results: Results, method: str, other: str, most: float = 1.0) -> Check:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from gramian.analysis.accuracy import relative_error
 from gramian.approximations import BKA, MEKA, KernelJL, Nystroem
 from gramian.approximations.base import Approximation
+from gramian.experiments import audits, reference
 from gramian.experiments.fast_kpca import FastKPCA
 from gramian.kernels import RBF
 from gramian.matrices.gram import Gram
@@ -28,34 +29,68 @@ def errors(make: Callable[[int], Approximation], X: np.ndarray, runs: int) -> li
     return [float(relative_error(make(seed).fit(X), X, random_state=seed)) for seed in range(runs)]
 
 
+def audited(
+    make: Callable[[int], Approximation], X: np.ndarray, runs: int, **known: Any
+) -> dict[str, Any]:
+    """Return the errors of fits with the seeds 0, 1, ..., what they store, and their audits.
+
+    ``known`` is passed to the audit of the approximation.
+    """
+    found, seen, kept = [], [], 0.0
+    for seed in range(runs):
+        model = make(seed).fit(X)
+        found.append(float(relative_error(model, X, random_state=seed)))
+        audit = audits.approximation(model, X, **known)
+        seen.append({**audit, **audits.reported_error(model, X, found[-1])})
+        kept = numbers_per_row(model, len(X))
+    return {"error": found, "kept": kept, **audits.joined(seen)}
+
+
+def numbers_per_row(model: Any, n: int) -> float:
+    """Return how many numbers a fitted approximation stores per row, links included."""
+    return float(model.nbytes_ / (8 * n))
+
+
 def blocks_or_nystroem(
-    method: str, gamma: float, rank: int, blocks: int = 3, landmarks: int | None = None
+    method: str,
+    gamma: float,
+    rank: int,
+    blocks: int = 3,
+    landmarks: int | None = None,
+    distance: float | None = None,
 ) -> Callable[[int], Approximation]:
     """Return the methods of the report on Iris, by name, each a function of a seed.
 
-    ``rank`` is the total rank. Nyström draws its landmarks uniformly, by default ``rank`` of them.
+    ``rank`` is the total rank, ``landmarks`` the total number of landmarks, drawn uniformly: each
+    block has an equal share. By default Nyström has ``rank`` landmarks. ``distance`` is MEKA's
+    threshold for links.
     """
     kernel = RBF(gamma)
-    if method == "BKA":
-        return lambda seed: BKA(kernel, rank, n_blocks=blocks, random_state=seed)
-    if method == "MEKA":
-        return lambda seed: MEKA(kernel, rank, n_blocks=blocks, random_state=seed)
+    if method in ("BKA", "MEKA"):
+        own: dict[str, Any] = {"n_blocks": blocks}
+        if landmarks is not None:
+            own["landmarks"] = AtMost(landmarks // blocks)
+        if method == "BKA":
+            return lambda seed: BKA(kernel, rank, random_state=seed, **own)
+        return lambda seed: MEKA(kernel, rank, link_distance=distance, random_state=seed, **own)
     count = rank if landmarks is None else landmarks
     kept = rank if count > rank else None
     return lambda seed: Nystroem(kernel, count, landmarks="uniform", rank=kept, random_state=seed)
 
 
-def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> list[float]:
-    """Return the same error for scikit-learn's Nystroem."""
-    K = np.asarray(RBF(gamma)(X), dtype=np.float64)
-    found = []
+def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> dict[str, Any]:
+    """Return the same error for scikit-learn's Nystroem, and gramian's with its landmarks."""
+    K = reference.rbf(X, X, gamma)
+    found, ours = [], []
     for seed in range(runs):
         model = sklearn.kernel_approximation.Nystroem(
             gamma=gamma, n_components=m, random_state=seed
         )
         Z = model.fit_transform(X)
         found.append(float(np.linalg.norm(K - Z @ Z.T) / np.linalg.norm(K)))
-    return found
+        same = Nystroem(RBF(gamma), m, landmarks=model.component_indices_).fit(X)
+        ours.append(float(relative_error(same, X)))
+    return {"error": found, "error of gramian": ours}
 
 
 class AtMost(Sampler):

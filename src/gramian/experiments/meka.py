@@ -115,7 +115,7 @@ class Figure7(Experiment):
             own = results.where(data=name)
             seen = [faster(own, "Nyström CSI", fast) for fast in ("Nyström uniform", "MEKA")]
             seen.append(leaner(own, "MEKA", "Nyström uniform", 1.02))
-            found += [Check(holds, f"{name}: {text}") for holds, text in seen]
+            found += [each._replace(text=f"{name}: {each.text}") for each in seen]
         return found
 
 

@@ -17,7 +17,7 @@ import gramian
 from gramian.analysis.report.figures import Figure
 from gramian.backend.writing import whole_file
 from gramian.experiments.base import Check, Settings
-from gramian.experiments.catalogue import PAPERS
+from gramian.experiments.catalogue import MISSING, PAPERS
 from gramian.experiments.results import Results
 
 
@@ -25,7 +25,8 @@ from gramian.experiments.results import Results
 class Outcome:
     """An experiment with its numbers and verdict.
 
-    ``reproduced`` is None if it could not be run; ``reason`` says why.
+    ``word`` is "reproduced", "differs", "inconclusive", or "not run" for the ``reason``. ``rate``
+    is the share of the ``replicates`` in which every claim holds.
     """
 
     name: str
@@ -33,9 +34,11 @@ class Outcome:
     claim: str
     note: str
     settings: dict[str, Any]
-    reproduced: bool | None
+    word: str
     verdict: str
     checks: list[Check] = field(default_factory=list)
+    rate: float | None = None
+    replicates: int = 0
     results: Results = field(default_factory=Results)
     figures: list[Figure] = field(default_factory=list)
     seconds: float = 0.0
@@ -43,13 +46,20 @@ class Outcome:
     reason: str = ""
     notes: list[str] = field(default_factory=list)  # what approximations warned of
 
+    @property
+    def reproduced(self) -> bool | None:
+        """Whether the verdict is "reproduced"; None if it was not run."""
+        return None if self.word == "not run" else self.word == "reproduced"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "title": self.title,
             "claim": self.claim,
             "note": self.note,
-            "reproduced": self.reproduced,
+            "verdict": self.word,
+            "rate": self.rate,
+            "replicates": self.replicates,
             "checks": [check._asdict() for check in self.checks],
             "reason": self.reason,
             "seconds": self.seconds,
@@ -84,6 +94,12 @@ class Reproduction:
             number = each.name.partition("/")[0]
             found.setdefault(f"{number}: {PAPERS.get(number, 'others')}", []).append(each)
         return found
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What these papers show and no experiment measures, and why."""
+        papers = {each.name.partition("/")[0] for each in self.outcomes}
+        return {name: why for name, why in MISSING.items() if name.partition("/")[0] in papers}
 
     @property
     def version(self) -> str:

@@ -12,6 +12,7 @@ from gramian.analysis.report.figures import At
 
 Points = list[tuple[float, float]]
 SPREAD = 10.0, 90.0  # percentiles between which a band lies
+REPLICATES = 10
 
 
 class Results(list[dict[str, Any]]):
@@ -39,6 +40,25 @@ class Results(list[dict[str, Any]]):
         if not found:
             raise KeyError(f"No {what!r} was measured for {fixed}.")
         return np.concatenate([np.atleast_1d(np.asarray(each, dtype=float)) for each in found])
+
+    def replicates(self, names: tuple[str, ...]) -> list[Results]:
+        """Divide the runs into ten parts, or as many as there are runs, each with all units.
+
+        ``names`` are the numbers of which a unit has one for each of its ``runs``. Units without
+        runs are in every part. If units have a ``seed``, the seeds are divided instead.
+        """
+        if seeds := self.choices("seed"):
+            parts = [seeds[i::REPLICATES] for i in range(min(REPLICATES, len(seeds)))]
+            return [Results(unit for unit in self if unit["seed"] in part) for part in parts]
+        counts = [len(unit[name]) for unit in self for name in names if _is_list(unit, name)]
+        return [
+            Results(
+                {k: v[i::REPLICATES] if k in names and _is_list(unit, k) else v for k, v in items}
+                for unit in self
+                for items in [list(unit.items())]
+            )
+            for i in range(min([REPLICATES, *counts]) if counts else 0)
+        ]
 
     def median(self, what: str, **fixed: Any) -> float:
         return float(np.median(self.values(what, **fixed)))
@@ -82,6 +102,10 @@ class Results(list[dict[str, Any]]):
             mean, half = interval(chosen.values(y, **{x: value}))
             points.append(At(value, mean, mean - half, mean + half))
         return points
+
+
+def _is_list(unit: dict[str, Any], name: str) -> bool:
+    return isinstance(unit.get(name), list)
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:

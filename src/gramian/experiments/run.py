@@ -109,11 +109,12 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
                 found.append(measured)
                 step()
     except OSError as error:  # a data set is not available
-        return Outcome(*said, reproduced=None, verdict="", reason=str(error))
+        return Outcome(*said, word="not run", verdict="", reason=str(error))
     results = Results({**u, **each.numbers} for u, each in zip(units, found, strict=True))
     return Outcome(
         *said,
         *experiment.verdict(results),
+        replicates=len(results.replicates(experiment.per_run)),
         results=results,
         figures=list(experiment.figures(results)),
         seconds=sum(each.seconds for each in found),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gramian.analysis.report.colours import LOOKS, looks
 from gramian.analysis.report.figures import Figure
 from gramian.analysis.report.shell import document, style
-from gramian.analysis.report.summary import WORDS, counted, kind
+from gramian.analysis.report.summary import counted, kind, rated
 from gramian.analysis.report.text import escape, seconds
 
 if TYPE_CHECKING:
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 def page(reproduction: Reproduction) -> str:
     """Return the whole page; see :func:`gramian.analysis.report.shell.document`."""
-    outcomes = reproduction.outcomes
     sections = "".join(
         f'<h2 class="paper">{escape(paper)}</h2>{"".join(map(_section, own))}'
         for paper, own in reproduction.papers.items()
     )
     return document(
         "The papers, reproduced",
-        escape(f"{counted(outcomes)} {kind(reproduction)}"),
+        escape(f"{counted(reproduction)} {kind(reproduction)}"),
         _summary(reproduction) + sections,
         f"Measured {escape(reproduction.measured)} with {escape(reproduction.versions)}.",
         style=style(LOOKS.values()),
@@ -59,6 +58,8 @@ def _section(each: Outcome) -> str:
     headed = len(each.figures) > 1
     figures = "".join(_drawn(figure, headed) for figure in each.figures)
     settings = dict(each.settings)
+    if each.rate is not None:
+        settings["replicates that hold"] = rated(each)
     if each.measured:
         settings["measured"] = f"{each.measured}, in {seconds(each.seconds)}"
     listed = "".join(
@@ -66,7 +67,7 @@ def _section(each: Outcome) -> str:
         for name, value in settings.items()
     )
     checks = "".join(
-        f'<li class="{"held" if check.holds else "failed"}">{escape(check.text)}</li>'
+        f'<li class="{"held" if check.is_passed else "failed"}">{escape(check.text)}</li>'
         for check in each.checks
     )
     reason = f"<p>{escape(each.reason)}</p>" if each.reason else ""
@@ -92,9 +93,8 @@ def _drawn(figure: Figure, headed: bool) -> str:
 
 
 def _flag(each: Outcome) -> str:
-    word = WORDS[each.reproduced]
-    kind = {True: "flag", False: "flag differs", None: "flag muted"}[each.reproduced]
-    return f'<span class="{kind}">{word}</span>'
+    kind = {"reproduced": "flag", "differs": "flag differs"}.get(each.word, "flag muted")
+    return f'<span class="{kind}">{escape(each.word)}</span>'
 
 
 def _anchor(each: Outcome) -> str:

@@ -9,16 +9,26 @@ from gramian.analysis.report.text import seconds
 if TYPE_CHECKING:
     from gramian.experiments.outcomes import Outcome, Reproduction
 
-WORDS = {True: "reproduced", False: "differs", None: "not run"}
-COLUMNS = "experiment", "the paper says", "measured", "verdict", "date"
+VERDICTS = "reproduced", "inconclusive", "differs", "not run"
+PLURAL = {"differs": "differ"}
+COLUMNS = "experiment", "the paper says", "measured", "verdict", "runs that hold", "date"
 INTRODUCTION = """\
-gramian measures every figure, table and theorem of the papers behind it and compares the numbers \
-with what the paper says. Each one is a class in `gramian.experiments`, with checks that fail if a \
-method is broken. It is *reproduced* if all its checks hold."""
+gramian measures the figures, tables and theorems of the papers behind it and compares the numbers \
+with what the paper says. Each one is a class in `gramian.experiments`, whose criteria were fixed \
+before the run.
+
+The runs, each with its own seed, are divided into ten replicates where there are that many. A \
+result is *reproduced* if every criterion holds for all runs together and in nine of ten \
+replicates. It *differs* if one fails for all runs together and in at least half of the \
+replicates. Otherwise it is *inconclusive*. "Runs that hold" counts the replicates in which every \
+claim holds; results without random draws have none.
+
+What is fitted is also compared with the papers' formulas in dense float64 matrices. A method that \
+is broken on purpose changes its verdict: `gramian reproduce --breaks` prints the table."""
 
 
 def summary(reproduction: Reproduction) -> str:
-    """Return one table per paper, then what differs, with the notes of the experiments."""
+    """Return one table per paper, then what is not reproduced, and what is missing."""
     command = "gramian reproduce"
     if reproduction.settings.quick:
         command += " --quick"
@@ -29,28 +39,38 @@ def summary(reproduction: Reproduction) -> str:
         INTRODUCTION,
         f"`{command} --summary reproduction.md` writes this page and an HTML report with all "
         "figures, settings and numbers.",
-        f"{counted(reproduction.outcomes)} {kind(reproduction)} Measured in "
+        f"{counted(reproduction)} {kind(reproduction)} Measured in "
         f"{seconds(sum(each.seconds for each in reproduction.outcomes))} with "
         f"{reproduction.versions}.",
     ]
     for paper, outcomes in reproduction.papers.items():
         parts += [f"## {paper}", _table(outcomes)]
-    differing = [each for each in reproduction.outcomes if each.reproduced is False]
-    if differing:
-        parts += ["## What differs", *map(_difference, differing)]
+    others = [each for each in reproduction.outcomes if each.reproduced is False]
+    if others:
+        parts += ["## What differs or stays open", *map(_difference, others)]
+    if reproduction.missing:
+        lines = [f"- **{name}.** {_plain(why)}" for name, why in reproduction.missing.items()]
+        parts += ["## What is missing", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
-def counted(outcomes: list[Outcome]) -> str:
-    """Count the experiments by verdict."""
-    numbers = {word: 0 for word in WORDS.values()}
-    for each in outcomes:
-        numbers[WORDS[each.reproduced]] += 1
-    if numbers["differs"] > 1:
-        numbers["differ"] = numbers.pop("differs")
-    said = ", ".join(f"{n} {word}" for word, n in numbers.items() if n)
-    what = "figure, table or theorem" if len(outcomes) == 1 else "figures, tables and theorems"
-    return f"{len(outcomes)} {what}: {said}."
+def counted(reproduction: Reproduction) -> str:
+    """Count the experiments by verdict, and what is missing."""
+    outcomes, missing = reproduction.outcomes, len(reproduction.missing)
+    numbers = {word: sum(each.word == word for each in outcomes) for word in VERDICTS}
+    said = [f"{n} {PLURAL.get(word, word) if n > 1 else word}" for word, n in numbers.items() if n]
+    if missing:
+        said.append(f"{missing} missing")
+    total = len(outcomes) + missing
+    what = "figure, table or theorem" if total == 1 else "figures, tables and theorems"
+    return f"{total} {what}: {', '.join(said)}."
+
+
+def rated(each: Outcome) -> str:
+    """Return how many replicates hold: "9 of 10"."""
+    if each.rate is None:
+        return ""
+    return f"{round(each.rate * each.replicates)} of {each.replicates}"
 
 
 def kind(reproduction: Reproduction) -> str:
@@ -65,7 +85,8 @@ def _table(outcomes: list[Outcome]) -> str:
             each.name,
             each.claim,
             each.verdict or each.reason,
-            WORDS[each.reproduced] if each.reproduced else f"**{WORDS[each.reproduced]}**",
+            each.word if each.reproduced else f"**{each.word}**",
+            rated(each),
             each.measured,
         )
         for each in outcomes
@@ -75,7 +96,7 @@ def _table(outcomes: list[Outcome]) -> str:
 
 
 def _difference(each: Outcome) -> str:
-    failed = " ".join(check.text for check in each.checks if not check.holds)
+    failed = " ".join(check.text for check in each.checks if not check.is_passed)
     return _plain(f"**{each.name}.** {failed} {each.note}".rstrip())
 
 

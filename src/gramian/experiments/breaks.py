@@ -1,0 +1,283 @@
+"""Ways to break gramian on purpose. A verdict that a break does not change proves nothing.
+
+Each experiment lists the breaks that its verdict must notice, and :func:`table` tries them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gramian import theory
+from gramian.analysis.accuracy import ErrorEstimate
+from gramian.approximations.blocks import base as blockwise
+from gramian.approximations.blocks import meka, partition
+from gramian.approximations.blocks.partition import Partition
+from gramian.approximations.kernel_jl import KernelJL
+from gramian.approximations.nystroem import Nystroem
+from gramian.approximations.projected import ProjectedKernel
+from gramian.learners import KernelKMeans, KernelPCA, KernelRidge
+from gramian.learners.kmeans.centres import KernelCentres
+from gramian.samplers import Diagonal, Landmarks, Uniform
+from gramian.samplers.base import from_rows
+from gramian.theory import sketching
+
+NOISE, SHARE = 0.01, 0.1
+Change = tuple[Any, str, Callable[[Any], Any]]  # an owner, its attribute, old value to new value
+
+
+@dataclass(frozen=True)
+class Break:
+    """A named change of gramian's code.
+
+    Attributes
+    ----------
+    name : str
+    changes : tuple of (owner, attribute, function)
+        Each attribute is replaced by what the function returns for its present value.
+    """
+
+    name: str
+    changes: tuple[Change, ...]
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Change the code; restore it at the end."""
+        before = [(owner, name, vars(owner)[name]) for owner, name, _ in self.changes]
+        try:
+            for owner, name, change in self.changes:
+                setattr(owner, name, change(vars(owner)[name]))
+            yield
+        finally:
+            for owner, name, value in before:
+                setattr(owner, name, value)
+
+
+def change(name: str, owner: Any, attribute: str, function: Callable[[Any], Any]) -> Break:
+    return Break(name, ((owner, attribute, function),))
+
+
+def after(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return a change that passes each result through a function; it also gets the arguments."""
+
+    def wrap(old: Any) -> Any:
+        return lambda *args, **options: function(old(*args, **options), *args)
+
+    return wrap
+
+
+def times(factor: float) -> Callable[[Any], Any]:
+    """Return a change that multiplies each result."""
+    return after(lambda result, *_: factor * result)
+
+
+# Features.
+
+
+def _noisy(z: Any, *_: Any) -> Any:
+    size = NOISE * np.sqrt(np.mean(np.square(z)))
+    seed = int(abs(np.sum(z)) * 1e6) % 2**32
+    z += size * np.random.default_rng(seed).standard_normal(z.shape)
+    return z
+
+
+def _larger(z: Any, *_: Any) -> Any:
+    z *= 1.1
+    return z
+
+
+NOISY = change("1 % noise in features", ProjectedKernel, "features", after(_noisy))
+LARGER = change("features times 1.1", ProjectedKernel, "features", after(_larger))
+FEATURES = NOISY, LARGER
+
+UNDERSTATED = change("errors understated by 10 %", ErrorEstimate, "__float__", times(0.9))
+
+# Landmarks.
+
+
+def _from_half(old: Any) -> Any:
+    def select(self: Any, gram: Any, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+        half = max(m, (gram.shape[0] + 1) // 2)
+        return from_rows(gram, np.sort(rng.choice(half, size=min(m, half), replace=False)))
+
+    return select
+
+
+def _repeated(chosen: Landmarks, self: Any, gram: Any, *_: Any) -> Landmarks:
+    if chosen.indices is None or len(chosen) < 2:
+        return chosen
+    return from_rows(gram, np.resize(chosen.indices[: (len(chosen) + 1) // 2], len(chosen)))
+
+
+def _half_of(chosen: Landmarks, self: Any, gram: Any, *_: Any) -> Landmarks:
+    return from_rows(gram, np.asarray(chosen.indices)[: (len(chosen) + 1) // 2])
+
+
+FROM_HALF = change("landmarks from half of the rows", Uniform, "select", _from_half)
+REPEATED = change("half of the landmarks repeated", Uniform, "select", after(_repeated))
+FEWER = change("half of the landmarks", Uniform, "select", after(_half_of))
+LANDMARKS = FROM_HALF, REPEATED, FEWER
+
+
+def uniform_for(kind: Any, name: str) -> Break:
+    """Uniform landmarks in place of a sampler's."""
+
+    def select(self: Any, gram: Any, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+        return Uniform().select(gram, m, rng)
+
+    owner = next(base for base in kind.__mro__ if "select" in vars(base))
+    return change(f"uniform for {name}", owner, "select", lambda old: select)
+
+
+def _misscaled(old: Any) -> Any:
+    def learn(self: Any, gram: Any, chosen: Landmarks) -> Any:
+        if chosen.probabilities is not None:
+            wrong = np.linspace(1, 3, len(chosen.probabilities)) * chosen.probabilities
+            chosen = replace(chosen, probabilities=wrong)
+        return old(self, gram, chosen)
+
+    return learn
+
+
+def _weights_of_half(weights: np.ndarray, self: Any, gram: Any, *_: Any) -> np.ndarray:
+    return np.where(np.arange(len(weights)) < len(weights) // 2, weights, 0.0)
+
+
+DRAWN_FROM_HALF = change(
+    "landmarks from half of the rows", Diagonal, "_weights", after(_weights_of_half)
+)
+MISSCALED = change("wrong probabilities", Nystroem, "_learn", _misscaled)
+
+# Blocks and links.
+
+
+def _shuffled(labels: Any, count: int) -> np.ndarray:
+    """Random labels for a tenth of the rows."""
+    rng, labels = np.random.default_rng(0), np.array(labels)
+    some = rng.random(len(labels)) < SHARE
+    labels[some] = rng.integers(0, count, some.sum())
+    return labels
+
+
+def _random_blocks(found: Partition, *_: Any) -> Partition:
+    return Partition(_shuffled(found.labels, len(found.centres)), found.centres)
+
+
+def _one_step(old: Any) -> Any:
+    return lambda sample, starts, steps: old(sample, starts, steps=1)
+
+
+ONE_PASS = change("blocks after one pass of Lloyd's", partition, "lloyd", _one_step)
+RANDOM_BLOCKS = change("random blocks for 10 % of rows", blockwise, "split", after(_random_blocks))
+NO_LINKS = change("no links", meka.MEKA, "_link", lambda old: lambda self, gram: _unlinked(self))
+
+
+def _unlinked(model: Any) -> None:
+    count = len(model._bases)
+    model.links_ = ~np.eye(count, dtype=bool)
+
+
+def _half_links(S: np.ndarray, *_: Any) -> np.ndarray:
+    return np.asarray((S + np.diag(S.diagonal())) / 2)
+
+
+HALF_LINKS = change("links halved", meka, "link_matrix", after(_half_links))
+LINKS = NO_LINKS, HALF_LINKS
+
+# Kernel-JL.
+
+
+def _repeated_sketch(old: Any) -> Any:
+    def project(self: Any, KR: Any, means: Any, dtype: Any) -> Any:
+        KR = np.array(KR)
+        half = KR.shape[1] // 2
+        KR[:, half : 2 * half] = KR[:, :half]
+        return old(self, KR, means, dtype)
+
+    return project
+
+
+def _doubled_sketch(old: Any) -> Any:
+    return lambda self, KR, means, dtype: old(self, 2 * KR, means, dtype)
+
+
+REPEATED_SKETCH = change("half of the sketch repeated", KernelJL, "_project", _repeated_sketch)
+DOUBLED_SKETCH = change("sketch times 2", KernelJL, "_project", _doubled_sketch)
+
+# Learners.
+
+
+def _random_labels(model: Any, *_: Any) -> Any:
+    model.labels_ = _shuffled(model.labels_, model.n_clusters)
+    return model
+
+
+def _once(problem: Any, *_: Any) -> Any:
+    return replace(problem, max_iter=1, restarts=1)
+
+
+def _moved(model: Any, *_: Any) -> Any:
+    """Centres a tenth of the way to the next."""
+    model._learned = 0.9 * model._learned + 0.1 * np.roll(model._learned, 1, axis=1)
+    return model
+
+
+RANDOM_LABELS = change("random labels for 10 % of rows", KernelKMeans, "fit", after(_random_labels))
+ONE_ITERATION = change("one pass of Lloyd's", KernelKMeans, "_pose", after(_once))
+MOVED_CENTRES = change("centres moved by a tenth", KernelKMeans, "fit", after(_moved))
+LESS_RISK = change("risk times 0.95", KernelCentres, "risk", times(0.95))
+SHIFTED = change("predictions plus 1e-6", KernelRidge, "predict", after(lambda f, *_: f + 1e-6))
+SCALED_COMPONENTS = change(
+    "components times 1.01", KernelPCA, "fit_transform", after(lambda Z, *_: 1.01 * Z)
+)
+SHIFTED_COMPONENTS = change(
+    "components plus 0.001", KernelPCA, "fit_transform", after(lambda Z, *_: Z + 1e-3)
+)
+
+
+def _doubled(old: Any) -> Any:
+    def fit(self: Any, *args: Any, **options: Any) -> Any:
+        self.alpha = 2 * self.alpha
+        return old(self, *args, **options)
+
+    return fit
+
+
+DOUBLE_PENALTY = change("twice the penalty", KernelRidge, "fit", _doubled)
+
+# Sampled columns.
+
+
+def _scaled_pair(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    return 1.05 * pair[0], pair[1]
+
+
+def _turned(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    """One column of H left out."""
+    return pair[0][:, :-1], pair[1][:-1]
+
+
+def _without_sizes(old: Any) -> Any:
+    def draw(owner: str, sizes: np.ndarray, *rest: Any) -> Any:
+        return old(owner, np.ones_like(sizes), *rest)
+
+    return draw
+
+
+WRONG_PRODUCT = change("C scaled by 1.05", theory, "approximate_product", after(_scaled_pair))
+WRONG_SVD = change("H without a column", theory, "linear_time_svd", after(_turned))
+UNIFORM_COLUMNS = change("uniform for columns' norms", sketching, "_draw", _without_sizes)
+
+# Bounds.
+
+
+def bounds(*names: str) -> tuple[Break, ...]:
+    """Functions of ``theory`` whose results are multiplied and divided by 3."""
+    return tuple(
+        Break(f"{names[0]} {word} 3", tuple((theory, name, times(factor)) for name in names))
+        for word, factor in (("times", 3.0), ("divided by", 1 / 3))
+    )

@@ -1,0 +1,74 @@
+"""Break methods on purpose, and see which verdicts notice it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gramian.approximations.base import warnings_as_notes
+from gramian.backend.threads import one_blas_thread
+from gramian.experiments.base import Check, Experiment, Unit, Verdict
+from gramian.experiments.breaks import Break
+from gramian.experiments.results import Results
+from gramian.experiments.run import find
+
+
+class Trial(NamedTuple):
+    """A break, and the check of an experiment that noticed it.
+
+    ``noticed`` is the sentence of the first check that holds without the break and fails with it;
+    None if there is none. Comparisons of times do not count.
+    """
+
+    experiment: str
+    broken: str
+    noticed: str | None
+
+
+def measured(experiment: Experiment, units: list[Unit]) -> Verdict:
+    """Measure and judge, without the store."""
+    with warnings_as_notes([]), one_blas_thread():
+        return experiment.verdict(Results({**u, **experiment.measure(**u)} for u in units))
+
+
+def first_failure(whole: list[Check], broken: list[Check]) -> str | None:
+    """Return the sentence of the first check that held before and fails now."""
+    if len(whole) != len(broken):
+        return f"{len(broken)} checks instead of {len(whole)}."
+    for before, now in zip(whole, broken, strict=True):
+        if before.is_passed and not now.holds and not before.is_time:
+            return now.text
+    return None
+
+
+def attempt(experiment: Experiment, units: list[Unit], whole: Verdict, one: Break) -> Trial:
+    """Try one break on an experiment; a fit that raises an error is noticed, too."""
+    with one.applied():
+        try:
+            found = first_failure(whole.checks, measured(experiment, units).checks)
+        except (ArithmeticError, ValueError, IndexError) as error:
+            found = f"{type(error).__name__}: {error}"
+    return Trial(experiment.name, one.name, found)
+
+
+def table(
+    names: Iterable[str] = ("all",), callback: Callable[[Trial], None] | None = None
+) -> list[Trial]:
+    """Try every break that the experiments list, on data that ships with scikit-learn.
+
+    Parameters
+    ----------
+    names : iterable of str, default=("all",)
+        See :func:`gramian.experiments.find`.
+    callback : callable, optional
+        Called with each :class:`Trial` as soon as it is known.
+    """
+    found = []
+    for experiment in find(names):
+        units = experiment.trial()
+        whole = measured(experiment, units)
+        for one in experiment.breaks:
+            found.append(attempt(experiment, units, whole, one))
+            if callback is not None:
+                callback(found[-1])
+    return found

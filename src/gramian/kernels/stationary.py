@@ -88,6 +88,10 @@ class Laplacian(ExponentialDecay):
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
 
+    See Also
+    --------
+    Exponential : the L2 distance in place of the L1 distance.
+
     Examples
     --------
     >>> from gramian import Laplacian
@@ -122,6 +126,10 @@ class Exponential(EuclideanKernel):
         ``"median"``, ``"mean"`` or ``("percentile", q)`` of the distances.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
+
+    See Also
+    --------
+    Laplacian : the L1 distance in place of the L2 distance.
 
     Examples
     --------
@@ -162,6 +170,10 @@ class Matern(EuclideanKernel):
         Smoothness ν. 0.5, 1.5 and 2.5 have fast closed forms.
     bandwidth : float, optional
         The length scale σ, in place of gamma = 1 / (2σ²).
+
+    See Also
+    --------
+    Exponential : the same with nu = 0.5.
 
     Examples
     --------
@@ -224,6 +236,10 @@ class RationalQuadratic(EuclideanKernel):
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
 
+    See Also
+    --------
+    Cauchy : the same with alpha = 1.
+
     Examples
     --------
     >>> from gramian import RationalQuadratic
@@ -263,6 +279,10 @@ class Cauchy(EuclideanKernel):
     bandwidth : float, optional
         σ, in place of gamma = 1 / (2σ²).
 
+    See Also
+    --------
+    RationalQuadratic : the same with any power.
+
     Examples
     --------
     >>> from gramian import Cauchy
@@ -295,6 +315,10 @@ class Chi2(ExponentialDecay):
         ``("percentile", q)`` of the chi-squared distances between sampled rows.
     bandwidth : float, optional
         σ, in place of gamma = 1 / σ.
+
+    See Also
+    --------
+    AdditiveChi2 : without the exponential.
 
     Examples
     --------

@@ -212,6 +212,45 @@ def test_every_number_that_a_page_looks_up_was_measured():
         assert results.look_up(place)
 
 
+# Pages that are also read without the site, and the section that their figures are from.
+COPIED = {"gpu.md": ("## Speed", "gpu"), "dask.md": ("## Cost", "dask_rows")}
+
+
+def figures(text):
+    return re.findall(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)
+
+
+@pytest.mark.parametrize("page", COPIED)
+def test_figures_of_a_page_are_copied_from_the_measured_ones(page):
+    heading, name = COPIED[page]
+    text = (DOCS / page).read_text().partition(heading)[2].partition("\n## ")[0]
+    whole = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    measured = whole.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    known = {results.number(each) for each in figures(measured)}
+    known |= {value / 1000 for value in known} | {value / 1e6 for value in known}  # of other units
+    stated = [each for each in figures(text) if "." in each or "e-" in each]
+    assert len(stated) > 10
+    for each in stated:
+        step = 10.0 ** -len(each.partition(".")[2]) if "." in each else float(each)
+        assert min(abs(results.number(each) - value) for value in known) <= 0.5001 * step, each
+
+
+def test_the_readme_has_the_measured_advantages(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    advantages = module(DOCS / "_ext" / "advantages.py")
+    assert advantages.table() in (ROOT / "README.md").read_text()
+
+
+def test_tables_of_the_page_on_local_are_measured_ones():
+    (page,) = results.sections((DOCS / "local.md").read_text())["Covtype"]
+    (measured,) = results.measured()["local covtype"]
+    columns = {"accuracy": "accuracy", "CPU seconds": "CPU s", "memory, MB": "memory MB"}
+    for row in page.rows:
+        for shown, column in columns.items():
+            cell = row[page.columns.index(shown)]
+            assert cell == measured.cell([row[1], row[0]], column), row
+
+
 def site(folder, body, style="body {}"):
     (folder / "index.html").write_text(f"<html><body>{body}</body></html>")
     (folder / "site.css").write_text(style)

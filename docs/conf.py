@@ -67,6 +67,7 @@ html_sidebars = {"index": [], "performance": []}
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -107,6 +108,7 @@ CHARTS = {
     "performance": "![How many times as fast gramian is, job by job](generated/peers.svg)",
     "reproduction": "![Claims reproduced, by paper](generated/reproduction.svg)",
 }
+MISSED = "## Missed goals\n\n```{include} generated/missed.md\n```\n"
 
 
 def of_repository(name):
@@ -133,6 +135,7 @@ def complete(app, docname, source):
     if docname in CHARTS:
         heading, first, rest = text.split("\n\n", 2)
         text = "\n\n".join([heading, first, CHARTS[docname], rest])
+        text = text.replace("## Missed goals\n", MISSED)
     if docname == "guide/index":
         pages = sorted({path.stem for path in HERE.glob("*.md")} - ELSEWHERE)
         listed = [page for page in pages if f"../{page}\n" not in text]

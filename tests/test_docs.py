@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gramian
+from gramian import approximations, learners
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -39,17 +40,114 @@ def test_the_reference_has_every_public_name_once():
     assert sorted(listed()["gramian"]) == sorted(gramian.__all__)
 
 
-@pytest.mark.parametrize("name", sorted(gramian.__all__))
-def test_every_public_name_has_an_example(name):
-    text = inspect.getdoc(getattr(gramian, name))  # Python 3.13 removes the indentation itself
-    assert "Examples\n--------\n>>> " in text
+MODULES = ("theory", "diagnostics", "datasets", "testing")
 
 
-@pytest.mark.parametrize("name", ["theory", "diagnostics", "datasets"])
-def test_the_reference_has_the_functions_of_other_modules(name):
-    public = importlib.import_module(f"gramian.{name}")
-    functions = [each for each in public.__all__ if each[0].islower()]
-    assert sorted(listed()[f"gramian.{name}"]) == sorted(functions)
+def functions_of(module):
+    return [name for name in importlib.import_module(f"gramian.{module}").__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_has_the_functions_of_other_modules(module):
+    assert sorted(listed()[f"gramian.{module}"]) == sorted(functions_of(module))
+
+
+# Docstrings of public names.
+
+PUBLIC = [f"gramian.{name}" for name in sorted(gramian.__all__)]
+PUBLIC += [f"gramian.{module}.{name}" for module in MODULES for name in functions_of(module)]
+
+
+def found(path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def section(text, title):
+    """The lines of a docstring's section; none if there is no such section."""
+    inside = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-{{3,}}$|\Z)", text, flags=re.M | re.S)
+    return inside[1].splitlines() if inside else []
+
+
+def described(text):
+    """The parameters and attributes that a docstring describes, with their types."""
+    entries = [*section(text, "Parameters"), *section(text, "Attributes")]
+    split = [line.partition(" : ") for line in entries if line[:1].strip()]
+    return {name.strip(" *"): kind for names, _, kind in split for name in names.split(",")}
+
+
+def parameters(thing):
+    """The names of its parameters; of an exception and of settings by name, none."""
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return []
+    given = inspect.signature(thing).parameters.values()
+    return [each.name for each in given if each.kind is not each.VAR_KEYWORD]
+
+
+def lacking(path):
+    """What the docstring of a public name lacks."""
+    thing = found(path)
+    text = inspect.getdoc(thing)  # Python 3.13 removes the indentation itself
+    lacks = []
+    if not section(text, "Examples")[:1] or not section(text, "Examples")[0].startswith(">>> "):
+        lacks.append("an example")
+    if not section(text, "See Also"):
+        lacks.append("See Also")
+    for line in filter(str.strip, section(text, "See Also")):
+        other = line.partition(" : ")[0].strip()
+        near = f"{path.rpartition('.')[0]}.{other}"
+        if near not in PUBLIC and other not in PUBLIC:
+            lacks.append(f"a public name in place of {other}")
+    known = described(text)
+    return lacks + [f"the parameter {name}" for name in parameters(thing) if name not in known]
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_a_docstring_has_parameters_neighbours_and_an_example(path):
+    assert lacking(path) == []
+
+
+def test_what_a_docstring_lacks_is_found(monkeypatch):
+    def sparse(left, right):
+        """Compare.
+
+        Parameters
+        ----------
+        left : int
+
+        See Also
+        --------
+        nobody : is not public.
+        """
+
+    monkeypatch.setattr(gramian, "load", sparse)
+    assert lacking("gramian.load") == [
+        "an example",
+        "a public name in place of nobody",
+        "the parameter right",
+    ]
+
+
+NO_PAPER = {
+    "Approximation",
+    "ApproximationWarning",
+    "Exact",
+    "KernelPoissonRegressor",
+    "KernelRidgeClassifier",
+}
+FROM_PAPERS = [
+    path for path in PUBLIC if path.startswith(("gramian.theory", "gramian.diagnostics"))
+]
+FROM_PAPERS += [
+    f"gramian.{name}"
+    for name in (*approximations.__all__, *learners.__all__)
+    if name not in NO_PAPER
+]
+
+
+@pytest.mark.parametrize("path", FROM_PAPERS)
+def test_what_comes_from_a_paper_names_it(path):
+    assert re.search(r"\b(19|20)\d\d\b", inspect.getdoc(found(path)))
 
 
 # Python code, and that of gramian where it stands beside another library's.
@@ -112,6 +210,45 @@ def test_every_number_that_a_page_looks_up_was_measured():
     assert places
     for place in places:
         assert results.look_up(place)
+
+
+# Pages that are also read without the site, and the section that their figures are from.
+COPIED = {"gpu.md": ("## Speed", "gpu"), "dask.md": ("## Cost", "dask_rows")}
+
+
+def figures(text):
+    return re.findall(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)
+
+
+@pytest.mark.parametrize("page", COPIED)
+def test_figures_of_a_page_are_copied_from_the_measured_ones(page):
+    heading, name = COPIED[page]
+    text = (DOCS / page).read_text().partition(heading)[2].partition("\n## ")[0]
+    whole = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    measured = whole.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    known = {results.number(each) for each in figures(measured)}
+    known |= {value / 1000 for value in known} | {value / 1e6 for value in known}  # of other units
+    stated = [each for each in figures(text) if "." in each or "e-" in each]
+    assert len(stated) > 10
+    for each in stated:
+        step = 10.0 ** -len(each.partition(".")[2]) if "." in each else float(each)
+        assert min(abs(results.number(each) - value) for value in known) <= 0.5001 * step, each
+
+
+def test_the_readme_has_the_measured_advantages(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    advantages = module(DOCS / "_ext" / "advantages.py")
+    assert advantages.table() in (ROOT / "README.md").read_text()
+
+
+def test_tables_of_the_page_on_local_are_measured_ones():
+    (page,) = results.sections((DOCS / "local.md").read_text())["Covtype"]
+    (measured,) = results.measured()["local covtype"]
+    columns = {"accuracy": "accuracy", "CPU seconds": "CPU s", "memory, MB": "memory MB"}
+    for row in page.rows:
+        for shown, column in columns.items():
+            cell = row[page.columns.index(shown)]
+            assert cell == measured.cell([row[1], row[0]], column), row
 
 
 def site(folder, body, style="body {}"):

@@ -1,14 +1,18 @@
 """Local: covtype, many sets, borders of blocks, MEKA's links, a million rows.
 
 ``python -m benchmarks local`` runs every part; ``python -m benchmarks.local sets cadata`` one part,
-of one set.
+of one set; ``python -m benchmarks.local covtype --write`` keeps a part's tables in RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+from contextlib import redirect_stdout
 from importlib import import_module
 
+from benchmarks.__main__ import RESULTS, write_section
+from benchmarks.harness import circumstances
 from benchmarks.local.data import Options
 
 PARTS = ("covtype", "sets", "border", "links", "million")
@@ -22,12 +26,19 @@ def main() -> None:
     parser.add_argument(
         "--cpu", action="store_true", help="of sets: CPU seconds, for a machine with other load"
     )
+    parser.add_argument(
+        "--write", action="store_true", help="keep the results in RESULTS.md, a section for a part"
+    )
     given = parser.parse_args()
     options = Options(given.full, given.only, given.cpu)
     for part in [given.part] if given.part else PARTS:
         print(f"### {part}\n", flush=True)
-        import_module(f"benchmarks.local.{part}").main(options)
-        print()
+        said = io.StringIO()
+        with redirect_stdout(said):  # what it prints meanwhile goes to stderr
+            import_module(f"benchmarks.local.{part}").main(options)
+        print(said.getvalue(), flush=True)
+        if given.write:
+            write_section(RESULTS, f"local {part}", f"{circumstances()}.\n\n{said.getvalue()}")
 
 
 if __name__ == "__main__":

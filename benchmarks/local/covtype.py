@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from statistics import mean
@@ -73,6 +74,6 @@ def main(options: Options) -> None:
         for name in CONTENDERS:
             runs = [measure_growth(fit, name, seed, classes) for seed in range(splits)]
             lines.append(line(name, classes, runs))
-            print(*lines[-1], flush=True)
+            print(*lines[-1], file=sys.stderr, flush=True)
     header = ["", "classes", "accuracy", "least", "fit s", "predict s", "CPU s", "memory MB"]
     print(f"\n{table(header, lines)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -112,7 +113,7 @@ def main(options: Options) -> None:
     for where, run in (("NPY file", from_file), ("dask, two workers", on_dask)):
         for m in (0, LANDMARKS):
             lines.append(line(where, n, m, measure_growth(run, n, m)))
-            print(*lines[-1], flush=True)
+            print(*lines[-1], file=sys.stderr, flush=True)
     print(
         f"\nCovtype's training rows and copies with noise of {NOISE:g}, class 2 against the rest;"
     )

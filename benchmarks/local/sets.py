@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def attempted(model: Any, split: Split) -> tuple[float, float, float, float] | N
     try:
         return tried(model, split)
     except NotPositiveDefiniteError as error:
-        print(f"no solution ({error}): {model}", flush=True)
+        print(f"no solution ({error}): {model}", file=sys.stderr, flush=True)
         return None
 
 
@@ -183,7 +184,10 @@ def measure(name: str, most: int) -> None:
     found = kept(name, most)
     if found:
         where = stored(name, most).relative_to(OUT.parents[2])
-        print(f"{name}: {len(found)} results are from before; delete {where} to measure again")
+        print(
+            f"{name}: {len(found)} results are from before; delete {where} to measure again",
+            file=sys.stderr,
+        )
     chosen = {each.method: (each.gamma, each.alpha) for each in found}
     for method, size, make in contenders(name, n, most):
         if any((each.method, each.size) == (method, size) for each in found):
@@ -197,7 +201,7 @@ def measure(name: str, most: int) -> None:
         if numbers is None:
             continue
         found.append(Result(name, n, method, size, *numbers, *chosen[method]))
-        print(f"{name}: {method} {size}: {found[-1].score:.4f}", flush=True)
+        print(f"{name}: {method} {size}: {found[-1].score:.4f}", file=sys.stderr, flush=True)
         write_whole(stored(name, most), json.dumps([asdict(each) for each in found], indent=1))
 
 

@@ -1,17 +1,35 @@
 """Formulas as MathML, written when the site is built: no script and no font to load."""
 
+from xml.etree import ElementTree
+
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
+MATHML = "{http://www.w3.org/1998/Math/MathML}"
+ElementTree.register_namespace("", MATHML.strip("{}"))
+
+
+def mathml(tex: str, **options) -> str:
+    """The formula, with the index of an accented letter beside it: docutils writes it below."""
+    found = ElementTree.fromstring(tex2mathml(tex, **options))
+    for both in found.iter(f"{MATHML}munderover"):
+        base, index, accent = both
+        if accent.text == "~":
+            letter = ElementTree.Element(f"{MATHML}mover", accent="true")
+            letter.extend([base, accent])
+            both.tag = f"{MATHML}msub"
+            both[:] = [letter, index]
+    return ElementTree.tostring(found, encoding="unicode")
+
 
 def inline(translator, node):
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise SkipNode
 
 
 def displayed(translator, node):
     translator.body.append(translator.starttag(node, "div", CLASS="formula"))
-    translator.body.append(tex2mathml(node.astext(), as_block=True) + "</div>\n")
+    translator.body.append(mathml(node.astext(), as_block=True) + "</div>\n")
     raise SkipNode
 
 

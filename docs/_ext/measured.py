@@ -2,29 +2,11 @@
 
 from pathlib import Path
 
+import advantages
 import charts
 import results
 from docutils import nodes
 from sphinx.util.docutils import SphinxRole
-
-ADVANTAGES = [
-    # what, job, the other library
-    (
-        "Kernel k-means, covtype (581,012 rows), 300 landmarks",
-        "kernel k-means, covtype, m = 300, k = 7, float32",
-        "scikit-learn Nystroem + KMeans",
-    ),
-    (
-        "Kernel ridge classification, covtype, 1,000 landmarks",
-        "kernel ridge, covtype class 2 against the rest, m = 1,000, float32",
-        "scikit-learn Nystroem + Ridge",
-    ),
-    (
-        "Kernel PCA, MNIST (10,000 rows), 20 components",
-        "kernel PCA, MNIST, 10,000 rows, 20 components, float32",
-        "scikit-learn KernelPCA, arpack",
-    ),
-]
 
 
 class Measured(SphinxRole):
@@ -38,28 +20,21 @@ class Measured(SphinxRole):
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
 
 
-def advantages() -> str:
-    """Three measured figures as a table: time, memory and the ratio of times."""
+def missed() -> str:
+    """The goals against other libraries that were missed, as a table."""
     (peers, *_) = results.measured()["peers"]
-    lines = ["| | gramian | scikit-learn | |", "| --- | --: | --: | --- |"]
-    for what, job, peer in ADVANTAGES:
-        sides = []
-        for contender in ("gramian", peer):
-            seconds, peak = (
-                results.number(peers.cell([job, contender], column))
-                for column in ("seconds", "peak MB")
-            )
-            memory = f"{peak / 1000:.1f} GB" if peak >= 100 else f"{peak:.0f} MB"
-            sides.append(f"{seconds:.1f}\N{NO-BREAK SPACE}s, {memory}")
-        ratio = results.number(peers.cell([job, peer], "ratio"))
-        lines.append(f"| {what} | {' | '.join(sides)} | **{ratio:.2g} times as fast** |")
-    return "\n".join(lines) + "\n"
+    shown = ["job", "contender", "ratio", "goal", "verdict"]
+    at = [peers.columns.index(column) for column in shown]
+    rows = [[row[i] for i in at] for row in peers.rows if "missed" in row[at[-1]]]
+    lines = [shown, ["---", "---", "--:", "--:", "---"], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def write(app):
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    (folder / "advantages.md").write_text(advantages())
+    (folder / "advantages.md").write_text(advantages.table())
+    (folder / "missed.md").write_text(missed())
     charts.draw_all(folder)
 
 

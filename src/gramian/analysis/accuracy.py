@@ -47,6 +47,10 @@ class ErrorEstimate:
     evaluations : int
         Number of kernel values computed.
 
+    See Also
+    --------
+    relative_error : makes it.
+
     Examples
     --------
     >>> from gramian import Nystroem, relative_error

@@ -33,6 +33,11 @@ __all__ = ["Approximation", "ApproximationWarning"]
 class ApproximationWarning(UserWarning):
     """The fitted approximation differs from the requested one.
 
+    See Also
+    --------
+    KernelWarning : what kernels warn of.
+    relative_error : how accurate an approximation is.
+
     Examples
     --------
     >>> import warnings
@@ -87,6 +92,11 @@ class Approximation(
     learns the map from the rows and returns the number of features, and ``_features``; or, if K̃ has
     a core S, ``factor_rows``. After the fit, ``evaluations_`` is the number of kernel values it
     computed.
+
+    See Also
+    --------
+    Nystroem : the approximation to try first.
+    gramian.testing.check_approximation : tests an approximation class.
 
     Examples
     --------

@@ -19,6 +19,11 @@ class Exact(KernelParameter, BaseEstimator):
     ----------
     kernel : str, Kernel or callable, default="rbf"
 
+    See Also
+    --------
+    Nystroem : the approximation that replaces a plain kernel when there are many rows.
+    Gram : the exact matrix as an oracle.
+
     Examples
     --------
     >>> from gramian import RBF, Exact, KernelRidge

@@ -94,6 +94,15 @@ class Local(Approximation):
     BKA : Low rank inside blocks, nothing between them.
     MEKA : Low rank inside blocks and between them.
 
+    References
+    ----------
+    - Y. Zhang, J. Duchi and M. Wainwright, Divide and conquer kernel ridge regression, JMLR 16,
+      2015 (nothing between blocks).
+    - E. Snelson and Z. Ghahramani, Local and global sparse Gaussian process approximations, AISTATS
+      2007 (Nyström between them).
+    - C.-J. Hsieh, S. Si and I. S. Dhillon, A divide-and-conquer solver for kernel support vector
+      machines, ICML 2014 (early prediction).
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

@@ -30,6 +30,11 @@ __all__ = ["MemoryBudgetError", "config_context", "get_config", "set_config"]
 class MemoryBudgetError(MemoryError):
     """Raised if a call needs more memory than the memory budget allows.
 
+    See Also
+    --------
+    set_config : sets the memory budget.
+    MemoryEstimate : what a fit needs.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,6 +89,11 @@ def set_config(**settings: Any) -> None:
     progress : bool
         Whether long loops show a progress bar in a terminal (needs ``rich``).
 
+    See Also
+    --------
+    config_context : the same for a few lines.
+    get_config : the current settings.
+
     Examples
     --------
     >>> import gramian
@@ -99,6 +109,11 @@ def set_config(**settings: Any) -> None:
 @contextmanager
 def config_context(**settings: Any) -> Iterator[None]:
     """Change the settings of :func:`set_config` inside a ``with`` block.
+
+    See Also
+    --------
+    set_config : the same for the whole process.
+    get_config : the current settings.
 
     Examples
     --------
@@ -116,6 +131,11 @@ def config_context(**settings: Any) -> Iterator[None]:
 
 def get_config() -> dict[str, Any]:
     """Return the current settings.
+
+    See Also
+    --------
+    set_config : changes the settings.
+    config_context : changes them for a few lines.
 
     Examples
     --------

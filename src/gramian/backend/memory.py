@@ -23,6 +23,11 @@ class MemoryEstimate(int):
     parts : dict of str to int
         The bytes of each item in memory at the peak, largest first.
 
+    See Also
+    --------
+    set_config : sets the memory budget.
+    MemoryBudgetError : raised if the budget is too small.
+
     Examples
     --------
     >>> from gramian import KernelKMeans, Nystroem, config_context

@@ -67,6 +67,10 @@ def deformed(
     -------
     array of shape (n, height * width)
 
+    See Also
+    --------
+    write_deformed : the same in a file, for any number of images.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -103,6 +107,10 @@ def write_deformed(path: PathLike, images: ArrayLike, n: int, **options: Any) ->
     -------
     Path
         The path of the file, which learners accept as rows.
+
+    See Also
+    --------
+    deformed : the same as an array.
 
     Examples
     --------

@@ -39,6 +39,10 @@ class Dataset:
     X_test, y_test : array or None
         The official test set. X and y are then the training set.
 
+    See Also
+    --------
+    load : makes it.
+
     Examples
     --------
     >>> from gramian import datasets
@@ -72,6 +76,11 @@ def load(name: str) -> Dataset:
         Rows are neither scaled nor shuffled. Of the downloaded data sets, only mnist has a test
         set: OpenML does not split pendigits and satimage.
 
+    See Also
+    --------
+    names : the names it accepts.
+    scaled : scales columns to [0, 1].
+
     Examples
     --------
     >>> from gramian import datasets
@@ -103,6 +112,11 @@ def load(name: str) -> Dataset:
 def names() -> list[str]:
     """Return the names that :func:`load` accepts, including files in ``GRAMIAN_DATA``.
 
+    See Also
+    --------
+    listing : the same with sizes and sources.
+    load : loads one of them.
+
     Examples
     --------
     >>> from gramian import datasets
@@ -125,6 +139,11 @@ class Listed(NamedTuple):
 
 def listing() -> list[Listed]:
     """List all data sets with their sizes and sources.
+
+    See Also
+    --------
+    names : the names alone.
+    load : loads one of them.
 
     Examples
     --------
@@ -170,6 +189,10 @@ def scaled(X: ArrayLike, dtype: DType = np.float64) -> np.ndarray:
         Of any real dtype; it is not changed.
     dtype : dtype, default=float64
         The floating-point type of the result.
+
+    See Also
+    --------
+    load : rows that are not scaled.
 
     Examples
     --------

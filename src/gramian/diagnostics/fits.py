@@ -55,6 +55,14 @@ def step_times(
     -------
     Table of (n_blocks, n_components, partition, basis, links, psd, total)
 
+    See Also
+    --------
+    link_thresholds : time for several numbers of links.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -110,6 +118,14 @@ def link_thresholds(approximation: MEKA, X: ArrayLike, thresholds: Sequence[floa
     Table of (threshold, links, error, seconds)
         ``links`` counts pairs of blocks; ``error`` is an :class:`gramian.ErrorEstimate`.
 
+    See Also
+    --------
+    partitions : error for several partitions.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -162,6 +178,14 @@ def partitions(
     Returns
     -------
     Table of (approximation, partition, error, partition_seconds, seconds)
+
+    See Also
+    --------
+    link_thresholds : error for several numbers of links.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
 
     Examples
     --------

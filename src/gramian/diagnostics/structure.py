@@ -113,6 +113,15 @@ def block_ranks(
         take c²s²/2 kernel values and O(c²s³) time.
     random_state : int, Generator or None, default=0
 
+    See Also
+    --------
+    principal_cosines : whether blocks share their bases.
+    gramian.theory.block_rank_bound : a bound on the ranks.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
@@ -185,6 +194,14 @@ def principal_cosines(
         From larger blocks, this many rows are sampled. A pair with s rows each takes 2 s² kernel
         values and O(s³) time.
     random_state : int, Generator or None, default=0
+
+    See Also
+    --------
+    block_ranks : ranks of the blocks.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
 
     Examples
     --------

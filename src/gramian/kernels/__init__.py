@@ -55,6 +55,10 @@ _BY_NAME: dict[str, type[Kernel]] = by_name(globals(), Kernel)
 def kernel_names() -> list[str]:
     """Return the names that ``kernel=`` accepts, such as ``"rbf"``.
 
+    See Also
+    --------
+    as_kernel : makes a kernel from a name.
+
     Examples
     --------
     >>> from gramian import kernel_names
@@ -76,6 +80,10 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     Returns
     -------
     Kernel
+
+    See Also
+    --------
+    kernel_names : the names it accepts.
 
     Examples
     --------

@@ -31,6 +31,10 @@ KernelLike: TypeAlias = "Kernel | str | Callable[..., Array]"
 class KernelWarning(UserWarning):
     """The kernel carries little information about the data it was fitted on.
 
+    See Also
+    --------
+    ApproximationWarning : what approximations warn of.
+
     Examples
     --------
     >>> import warnings
@@ -54,6 +58,11 @@ class Kernel(BaseEstimator, ABC):
 
     Subclasses implement ``against`` and ``_diagonal``. Most are simpler to write as a
     :class:`ProfileKernel`, which needs only a profile function.
+
+    See Also
+    --------
+    FunctionKernel : a kernel from any Python function.
+    gramian.testing.check_kernel : tests a kernel class.
 
     Examples
     --------

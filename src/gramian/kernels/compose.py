@@ -102,6 +102,15 @@ class _Pair(_Composed):
 class Sum(_Pair):
     """Sum of two kernels, left(x, y) + right(x, y); also written ``left + right``.
 
+    Parameters
+    ----------
+    left, right : Kernel
+
+    See Also
+    --------
+    Product : rows that are alike in both ways.
+    Scaled : a multiple of a kernel.
+
     Examples
     --------
     >>> from gramian import Linear, RBF
@@ -125,6 +134,14 @@ class Sum(_Pair):
 
 class Product(_Pair):
     """Product of two kernels, left(x, y) * right(x, y); also written ``left * right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+
+    See Also
+    --------
+    Sum : rows that are alike in one way or another.
 
     Examples
     --------
@@ -151,6 +168,16 @@ class Product(_Pair):
 
 class Scaled(_Composed):
     """Kernel times a positive factor, factor * kernel(x, y); also written ``factor * kernel``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    factor : float
+        A positive number.
+
+    See Also
+    --------
+    Sum : sums of kernels, which multiples weight.
 
     Examples
     --------

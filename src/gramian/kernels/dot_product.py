@@ -32,6 +32,10 @@ class InnerKernel(GammaKernel):
 class Linear(ProfileKernel):
     """Linear kernel, xᵀy.
 
+    See Also
+    --------
+    Polynomial : powers of the inner product.
+
     Examples
     --------
     >>> from gramian import Linear
@@ -64,6 +68,11 @@ class Polynomial(InnerKernel):
         one with the smallest leave-one-out error, in learners with a target.
     coef0 : float, default=1.0
         If negative, the kernel is indefinite.
+
+    See Also
+    --------
+    TensorSketch : random features for this kernel.
+    Linear : degree 1.
 
     Examples
     --------
@@ -110,6 +119,11 @@ class ExponentialDot(InnerKernel):
     gamma : float or "scale", optional
         A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
 
+    See Also
+    --------
+    RBF : the same, divided by its values on the diagonal.
+    RandomMaclaurin : random features for this kernel.
+
     Examples
     --------
     >>> from gramian import ExponentialDot
@@ -141,6 +155,10 @@ class Sigmoid(InnerKernel):
         A positive number or ``"scale"`` (the default): 1 / (n_features * X.var()).
     coef0 : float, default=1.0
 
+    See Also
+    --------
+    ExponentialDot : a positive definite kernel of the inner product.
+
     Examples
     --------
     >>> from gramian import Sigmoid
@@ -166,6 +184,10 @@ class Sigmoid(InnerKernel):
 class Cosine(ProfileKernel):
     """Cosine similarity, xᵀy / (||x|| ||y||); 0 if a row is all zeros.
 
+    See Also
+    --------
+    Linear : without dividing by the norms.
+
     Examples
     --------
     >>> from gramian import Cosine
@@ -188,6 +210,10 @@ class AdditiveChi2(Kernel):
 
     This is the positive semi-definite form. scikit-learn's ``additive_chi2_kernel`` is
     -Σ (x - y)² / (x + y), which is twice this kernel minus the sums of both rows.
+
+    See Also
+    --------
+    Chi2 : its exponential form.
 
     Examples
     --------

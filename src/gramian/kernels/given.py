@@ -37,6 +37,11 @@ class FunctionKernel(Kernel):
         If True, ``function(x, y)`` takes two single rows or objects and returns one number. This
         is slow.
 
+    See Also
+    --------
+    Precomputed : a matrix in place of a function.
+    Kernel : the base class, for a kernel with its own GPU program.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,6 +105,10 @@ class Precomputed(Kernel):
 
     Fit a learner with this kernel on the square matrix K(X, X), and predict from K(X_new, X), which
     has one column for each training row.
+
+    See Also
+    --------
+    FunctionKernel : a function in place of a matrix.
 
     Examples
     --------

@@ -108,6 +108,10 @@ class Laplacian(ExponentialDecay):
     scales : array or "learn", optional
         As in :class:`RBF`.
 
+    See Also
+    --------
+    Exponential : the L2 distance in place of the L1 distance.
+
     Examples
     --------
     >>> from gramian import Laplacian
@@ -144,6 +148,10 @@ class Exponential(EuclideanKernel):
         σ, in place of gamma = 1 / σ.
     scales : array, "learn" or "metric", optional
         As in :class:`RBF`.
+
+    See Also
+    --------
+    Laplacian : the L1 distance in place of the L2 distance.
 
     Examples
     --------
@@ -189,6 +197,10 @@ class Matern(EuclideanKernel):
         The length scale σ, in place of gamma = 1 / (2σ²).
     scales : array, "learn" or "metric", optional
         As in :class:`RBF`.
+
+    See Also
+    --------
+    Exponential : the same with nu = 0.5.
 
     Examples
     --------
@@ -269,6 +281,10 @@ class RationalQuadratic(EuclideanKernel):
     scales : array, "learn" or "metric", optional
         As in :class:`RBF`.
 
+    See Also
+    --------
+    Cauchy : the same with alpha = 1.
+
     Examples
     --------
     >>> from gramian import RationalQuadratic
@@ -316,6 +332,10 @@ class Cauchy(EuclideanKernel):
     scales : array, "learn" or "metric", optional
         As in :class:`RBF`.
 
+    See Also
+    --------
+    RationalQuadratic : the same with any power.
+
     Examples
     --------
     >>> from gramian import Cauchy
@@ -350,6 +370,10 @@ class Chi2(ExponentialDecay):
         σ, in place of gamma = 1 / σ.
     scales : array of shape (n_features,), optional
         As in :class:`RBF`; they cannot be learned.
+
+    See Also
+    --------
+    AdditiveChi2 : without the exponential.
 
     Examples
     --------

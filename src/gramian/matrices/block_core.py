@@ -35,6 +35,11 @@ class BlockCore:
     dtype : dtype, default=float64
         The dtype of the stored blocks; products are computed in float64.
 
+    See Also
+    --------
+    Factors : Z, this core and a block-diagonal term.
+    MEKA : the approximation that makes it.
+
     Examples
     --------
     >>> import numpy as np

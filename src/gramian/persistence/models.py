@@ -29,6 +29,11 @@ VERSION = 1  # increase when older versions could misread new files
 class ModelFileError(ValueError):
     """Raised for a file that is not a model, is damaged, or needs a newer gramian.
 
+    See Also
+    --------
+    load : reads model files.
+    save : writes them.
+
     Examples
     --------
     >>> import tempfile, gramian

@@ -21,6 +21,10 @@ class ArrayRows(BlockRows):
         whole of an integer array or a file is never converted at once. In a 1-D array of objects,
         each object is a row; blocks contain the objects unchanged.
 
+    See Also
+    --------
+    as_rows : makes rows from data of any kind.
+
     Examples
     --------
     >>> import numpy as np

@@ -39,6 +39,11 @@ class Rows(ABC):
     names : list of str or None
         The names of the columns, if known.
 
+    See Also
+    --------
+    as_rows : makes rows from data.
+    gramian.testing.check_rows : tests a kind of rows.
+
     Examples
     --------
     >>> import numpy as np

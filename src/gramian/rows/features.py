@@ -44,6 +44,10 @@ class FeatureRows(Rows):
         ``fused.times(block, V)`` and ``fused.transposed_times(block, U)``. Both return None for
         blocks that they cannot multiply accurately.
 
+    See Also
+    --------
+    Factors : holds features of all rows.
+
     Examples
     --------
     >>> import numpy as np

@@ -53,6 +53,10 @@ def as_rows(
     -------
     Rows
 
+    See Also
+    --------
+    open_rows : chooses columns of a file, and reads its target.
+
     Examples
     --------
     >>> from gramian import as_rows

@@ -48,6 +48,10 @@ _BY_NAME: dict[str, type[Sampler]] = by_name(globals(), Sampler)
 def sampler_names() -> list[str]:
     """Return the names of samplers, as in ``landmarks="rpcholesky"``.
 
+    See Also
+    --------
+    as_sampler : makes a sampler from a name.
+
     Examples
     --------
     >>> from gramian import sampler_names
@@ -63,6 +67,18 @@ def as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int = 1) -> Samp
     "auto" uses k-means centres if rows are vectors, sparse or dense, and m dense ones take at most
     a sixteenth of the memory budget. Otherwise it uses randomly pivoted Cholesky, or uniform draws
     if the Cholesky factor for m landmarks takes more than half of the budget.
+
+    Parameters
+    ----------
+    landmarks : str, Sampler or array
+    gram : Gram
+        The kernel matrix to choose landmarks of.
+    m : int, default=1
+        The number of landmarks.
+
+    See Also
+    --------
+    sampler_names : the names it accepts.
 
     Examples
     --------

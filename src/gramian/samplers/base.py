@@ -40,6 +40,11 @@ class Landmarks:
         The probability with which each was drawn, if they were drawn independently and with
         replacement: Nyström weights them by 1 / sqrt(m p). None for all other landmarks.
 
+    See Also
+    --------
+    Sampler : chooses landmarks.
+    Nystroem : uses them.
+
     Examples
     --------
     >>> from gramian import Nystroem
@@ -60,6 +65,11 @@ class Sampler(BaseEstimator, ABC):
 
     It accesses the kernel matrix only through a :class:`gramian.Gram`: its diagonal, chosen columns
     and blocks, and the rows themselves if they are vectors. All randomness comes from ``rng``.
+
+    See Also
+    --------
+    Landmarks : what a sampler returns.
+    gramian.testing.check_sampler : tests a sampler class.
 
     Examples
     --------

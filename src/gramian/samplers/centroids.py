@@ -120,6 +120,15 @@ class KMeansPlusPlus(Sampler):
 
     n·m kernel evaluations, one column after the other.
 
+    See Also
+    --------
+    KMeansCentres : centres of clusters in place of rows.
+
+    References
+    ----------
+    - D. Arthur and S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA
+      2007.
+
     Examples
     --------
     >>> import numpy as np

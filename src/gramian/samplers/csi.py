@@ -40,6 +40,10 @@ class CSI(Sampler):
     mixing : float
         From 0, which considers K only, to 1, which considers the target only (the paper's kappa).
 
+    See Also
+    --------
+    Greedy : pivots that do not look at the target.
+
     Examples
     --------
     >>> import numpy as np

@@ -38,6 +38,10 @@ class KDPP(Sampler):
     n_steps : int, optional
         The number of proposed swaps; min(n, 10 m) by default.
 
+    See Also
+    --------
+    RPCholesky : diverse rows at less cost.
+
     Examples
     --------
     >>> import numpy as np

@@ -21,6 +21,10 @@ class GivenIndices(Sampler):
     ----------
     indices : array of int of shape (m,)
 
+    See Also
+    --------
+    GivenPoints : points in place of row numbers.
+
     Examples
     --------
     >>> import numpy as np
@@ -62,6 +66,10 @@ class GivenPoints(Sampler):
     Parameters
     ----------
     points : array of shape (m, d), or list of m objects
+
+    See Also
+    --------
+    GivenIndices : row numbers in place of points.
 
     Examples
     --------

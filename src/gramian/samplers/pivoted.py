@@ -201,6 +201,16 @@ class Greedy(_PivotedSampler):
 
     n·m kernel evaluations, O(n·m²) operations, one column after the other. It prefers outliers.
 
+    See Also
+    --------
+    RPCholesky : draws rows by their residual, and so avoids outliers.
+    CSI : pivots that also explain the target.
+
+    References
+    ----------
+    - S. Fine and K. Scheinberg, Efficient SVM training using low-rank kernel representations,
+      JMLR 2, 2001.
+
     Examples
     --------
     >>> import numpy as np

@@ -27,6 +27,11 @@ class Uniform(Sampler):
     replace : bool, default=False
         Whether a row may be drawn more than once.
 
+    See Also
+    --------
+    KMeansCentres : less error for the same number of landmarks.
+    Probabilities : rows drawn with given probabilities.
+
     Examples
     --------
     >>> import numpy as np
@@ -69,6 +74,11 @@ class Diagonal(_Weighted):
     For a kernel with a constant diagonal, such as RBF, this is uniform sampling with replacement.
     n kernel evaluations.
 
+    See Also
+    --------
+    Uniform : the same if all values on the diagonal are equal.
+    ColumnNorm : rows drawn by the norm of their column.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,6 +99,10 @@ class ColumnNorm(_Weighted):
 
     The norms are estimated from m random rows of K: n·m kernel evaluations. The exact norms would
     take n².
+
+    See Also
+    --------
+    Diagonal : rows drawn by their value on the diagonal.
 
     Examples
     --------
@@ -126,6 +140,11 @@ class Probabilities(_Weighted):
     ----------
     probabilities : array of shape (n,)
         The probability of each row; they sum to 1.
+
+    See Also
+    --------
+    Uniform : equal probabilities.
+    LeverageScores : probabilities from ridge leverage scores.
 
     Examples
     --------

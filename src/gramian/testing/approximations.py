@@ -27,6 +27,23 @@ def check_approximation(approximation: Approximation, *, library: str | None = N
     and threads. float32 rows give float32 features that are close. A failed fit changes nothing.
 
     With ``library``, check instead that this array library gives the same values as NumPy.
+
+    Parameters
+    ----------
+    approximation : Approximation
+        It is not changed.
+    library : str, optional
+        The name of an array library, such as "torch".
+
+    See Also
+    --------
+    check_memory : its memory estimate.
+
+    Examples
+    --------
+    >>> from gramian import Nystroem
+    >>> from gramian.testing import check_approximation
+    >>> check_approximation(Nystroem("rbf", 20))
     """
     approximation = clone(approximation).set_params(random_state=0)
     X = example_rows(120)

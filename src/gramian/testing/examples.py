@@ -29,7 +29,23 @@ _ARGUMENTS: dict[str, object] = {
 
 
 def example(cls: type) -> Any:
-    """Return an instance of an exported class, made with its defaults."""
+    """Return an instance of an exported class, made with its defaults.
+
+    Parameters
+    ----------
+    cls : type
+
+    See Also
+    --------
+    check_kernel : a check that such instances pass.
+
+    Examples
+    --------
+    >>> from gramian import RBF
+    >>> from gramian.testing import example
+    >>> example(RBF)
+    RBF()
+    """
     required = [
         name
         for name, parameter in inspect.signature(cls).parameters.items()

@@ -37,6 +37,23 @@ def check_kernel(kernel: Kernel, X: Array | None = None, *, library: str | None 
     its spectrum, if it has one, average to the kernel.
 
     With ``library``, check instead that this array library gives the same values as NumPy.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d) or list of objects, optional
+    library : str, optional
+        The name of an array library, such as "torch".
+
+    See Also
+    --------
+    gramian.Kernel : the base class of kernels.
+
+    Examples
+    --------
+    >>> from gramian import RBF
+    >>> from gramian.testing import check_kernel
+    >>> check_kernel(RBF(0.5))
     """
     if X is None:
         X = example_rows(positive=not kernel.takes_negative)

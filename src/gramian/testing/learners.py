@@ -30,6 +30,23 @@ def check_learner(learner: KernelLearner, *, library: str | None = None) -> None
 
     With ``library``, check instead that this array library gives the same values as NumPy, in its
     own arrays.
+
+    Parameters
+    ----------
+    learner : KernelLearner
+        It is not changed.
+    library : str, optional
+        The name of an array library, such as "torch".
+
+    See Also
+    --------
+    check_memory : its memory estimate.
+
+    Examples
+    --------
+    >>> from gramian import KernelRidge
+    >>> from gramian.testing import check_learner
+    >>> check_learner(KernelRidge())
     """
     learner = clone(learner)
     if "random_state" in learner.get_params():

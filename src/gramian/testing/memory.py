@@ -29,6 +29,26 @@ def check_memory(
     megabyte, and is at least a quarter of it, up to a few megabytes. A fit is refused if and only
     if its estimate exceeds the memory budget. Every size is tried with the first budget, the
     largest size with all of them.
+
+    Parameters
+    ----------
+    estimator : Approximation or KernelLearner
+        It is not changed.
+    sizes : tuple of int, default=(500, 1500)
+        Numbers of rows.
+    budgets : tuple of str, default=("1GB", "24MB")
+        Memory budgets.
+
+    See Also
+    --------
+    check_learner : what a learner computes.
+    check_approximation : what an approximation computes.
+
+    Examples
+    --------
+    >>> from gramian import Nystroem
+    >>> from gramian.testing import check_memory
+    >>> check_memory(Nystroem("rbf", 20), sizes=(200,))
     """
     if "random_state" in estimator.get_params():
         estimator = clone(estimator).set_params(random_state=0)

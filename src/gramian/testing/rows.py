@@ -13,7 +13,25 @@ from gramian.testing.comparing import close, small_blocks
 
 
 def check_rows(rows: Rows, expected: Array) -> None:
-    """Check that every way of reading the rows gives the dense array ``expected``."""
+    """Check that every way of reading the rows gives the dense array ``expected``.
+
+    Parameters
+    ----------
+    rows : Rows
+    expected : array of shape (n, d)
+
+    See Also
+    --------
+    gramian.Rows : the base class of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import as_rows
+    >>> from gramian.testing import check_rows
+    >>> X = np.arange(40.0).reshape(10, 4)
+    >>> check_rows(as_rows(X), X)
+    """
     expected = np.asarray(expected)
     n, d = expected.shape
     xp = rows.xp

@@ -20,6 +20,22 @@ def check_sampler(sampler: Sampler, *, library: str | None = None) -> None:
     duplicate rows do no harm.
 
     With ``library``, check instead that this array library gives the same landmarks as NumPy.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    library : str, optional
+        The name of an array library, such as "torch".
+
+    See Also
+    --------
+    gramian.Sampler : the base class of samplers.
+
+    Examples
+    --------
+    >>> from gramian import RPCholesky
+    >>> from gramian.testing import check_sampler
+    >>> check_sampler(RPCholesky())
     """
     X = example_rows(200)
     y = example_target(X)

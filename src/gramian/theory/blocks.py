@@ -55,6 +55,15 @@ def d_kernel(
     rng : Generator, int or None
         Samples the rows of large blocks.
 
+    See Also
+    --------
+    d_kernel_bound : a lower bound.
+
+    References
+    ----------
+    - Drineas and Mahoney, On the Nyström method for approximating a Gram matrix, 2005 (000).
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
+
     Examples
     --------
     >>> from gramian import RBF
@@ -109,6 +118,21 @@ def d_kmeans(X: ArrayLike, labels: ArrayLike) -> float:
 
     Takes two passes over the rows. (002, theorem 1; 000, theorem 12.)
 
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    labels : array-like of shape (n,)
+        The block of each row.
+
+    See Also
+    --------
+    d_kernel_bound : the bound in which it enters.
+
+    References
+    ----------
+    - Drineas and Mahoney, On the Nyström method for approximating a Gram matrix, 2005 (000).
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
+
     Examples
     --------
     >>> from gramian.theory import d_kmeans
@@ -141,6 +165,16 @@ def d_kernel_bound(
     lipschitz : float, optional
         ηR. Optional for RBF: with f(u) = exp(-‖u‖²) and η = √γ it is √(2γ/e). Required for other
         kernels: γ for Exponential, γ√d for Laplacian with d features.
+
+    See Also
+    --------
+    d_kernel : the quantity that it bounds.
+    d_kmeans : enters the bound.
+
+    References
+    ----------
+    - Drineas and Mahoney, On the Nyström method for approximating a Gram matrix, 2005 (000).
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
 
     Examples
     --------
@@ -183,6 +217,14 @@ def block_rank_bound(
     -------
     array of shape (blocks, blocks)
         In the order of the sorted labels.
+
+    See Also
+    --------
+    gramian.diagnostics.block_ranks : the ranks themselves.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
 
     Examples
     --------
@@ -246,6 +288,15 @@ def meka_bound(
         rank ≤ landmarks ≤ n.
     delta : float, default=0.05
     norm : {"fro", "spectral"}, default="fro"
+
+    See Also
+    --------
+    nystrom_bound : the bound for Nyström's method.
+    gramian.MEKA : the approximation.
+
+    References
+    ----------
+    - Si, Hsieh and Dhillon, Memory efficient kernel approximation, ICML 2014 (002).
 
     Examples
     --------

@@ -68,6 +68,15 @@ def jl_bound(
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
 
+    See Also
+    --------
+    jl_sizes_needed : when it holds.
+    gramian.KernelJL : the map.
+
+    References
+    ----------
+    - Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, 2020 (004).
+
     Examples
     --------
     >>> import numpy as np
@@ -95,6 +104,14 @@ def jl_sizes_needed(gram: GramLike, tau: float = 4.0, *, X: ArrayLike = None) ->
     Returns
     -------
     n_samples, n_components : int
+
+    See Also
+    --------
+    jl_bound : the bound that holds with these sizes.
+
+    References
+    ----------
+    - Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, 2020 (004).
 
     Examples
     --------
@@ -144,6 +161,15 @@ def jl_separation_bound(
         As in :func:`jl_bound`.
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
+
+    See Also
+    --------
+    jl_distance_bound : for rows that were close.
+    jl_bound : the error that enters.
+
+    References
+    ----------
+    - Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, 2020 (004).
 
     Examples
     --------
@@ -195,6 +221,15 @@ def jl_distance_bound(
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
 
+    See Also
+    --------
+    jl_separation_bound : for rows that were apart.
+    jl_bound : the error that enters.
+
+    References
+    ----------
+    - Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, 2020 (004).
+
     Examples
     --------
     >>> import numpy as np
@@ -239,6 +274,15 @@ def jl_means_bound(
         As in :func:`jl_bound`.
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
+
+    See Also
+    --------
+    jl_separation_bound : for single rows.
+    jl_bound : the error that enters.
+
+    References
+    ----------
+    - Kpotufe and Sriperumbudur, Gaussian sketching yields a J-L lemma in RKHS, 2020 (004).
 
     Examples
     --------

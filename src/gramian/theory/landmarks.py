@@ -51,6 +51,15 @@ def ridge_leverage_scores(gram: GramLike, X: ArrayLike = None, *, ridge: float) 
     ridge : float
         γ, on the scale of K's eigenvalues (003 uses √n).
 
+    See Also
+    --------
+    effective_dimension : their sum.
+    gramian.LeverageScores : draws landmarks by them.
+
+    References
+    ----------
+    - Calandriello and Rosasco, Trade-offs in kernel k-means, NeurIPS 2018 (003).
+
     Examples
     --------
     >>> from gramian.theory import ridge_leverage_scores
@@ -94,6 +103,15 @@ def effective_dimension(
         Number of vectors of random signs, at least 2.
     rng : Generator, int or None
         Draws the signs and the pivots of the factor.
+
+    See Also
+    --------
+    ridge_leverage_scores : the scores that it sums.
+    landmarks_needed : the number of landmarks that follows.
+
+    References
+    ----------
+    - Calandriello and Rosasco, Trade-offs in kernel k-means, NeurIPS 2018 (003).
 
     Examples
     --------
@@ -182,6 +200,15 @@ def landmarks_needed(
     effective_dimension : float, optional
         d_eff(γ) for the same ridge; see :func:`effective_dimension`.
 
+    See Also
+    --------
+    effective_dimension : makes the number smaller.
+    is_preserving : whether given landmarks do.
+
+    References
+    ----------
+    - Calandriello and Rosasco, Trade-offs in kernel k-means, NeurIPS 2018 (003).
+
     Examples
     --------
     >>> from gramian.theory import landmarks_needed
@@ -219,6 +246,14 @@ def is_preserving(
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
 
+    See Also
+    --------
+    landmarks_needed : the number of landmarks that is enough.
+
+    References
+    ----------
+    - Calandriello and Rosasco, Trade-offs in kernel k-means, NeurIPS 2018 (003).
+
     Examples
     --------
     >>> from gramian import Gram, RBF
@@ -243,7 +278,20 @@ def columns_needed(k: int, epsilon: float, delta: float | None = None) -> int:
     """Number of columns c ≥ 64 k η² / ε⁴ that Nyström needs for 000, theorem 10.
 
     In expectation, η = 1; with ``delta``, with probability 1 - δ, η = 1 + √(8 log(1/δ)).
-    :func:`nystrom_bound` is the guarantee.
+
+    Parameters
+    ----------
+    k : int
+    epsilon : float
+    delta : float, optional
+
+    See Also
+    --------
+    nystrom_bound : the guarantee.
+
+    References
+    ----------
+    - Drineas and Mahoney, On the Nyström method for approximating a Gram matrix, 2005 (000).
 
     Examples
     --------
@@ -277,6 +325,15 @@ def nystrom_bound(
     X : array-like, optional
         The rows, if ``gram`` is a kernel.
 
+    See Also
+    --------
+    columns_needed : the number of columns for a given error.
+    gramian.relative_error : the error itself.
+
+    References
+    ----------
+    - Drineas and Mahoney, On the Nyström method for approximating a Gram matrix, 2005 (000).
+
     Examples
     --------
     >>> import numpy as np
@@ -295,7 +352,17 @@ def nystrom_bound(
 def kmeans_plus_plus_factor(k: int) -> float:
     """8 (log k + 2): the expected cost of k-means++ is at most this times the best clustering's.
 
-    003, proposition 3, after Arthur and Vassilvitskii; for the seeding alone, before any iteration.
+    Arthur and Vassilvitskii (2007), cited as proposition 3 of 003 (Calandriello and Rosasco, 2018);
+    for the seeding alone, before any iteration.
+
+    Parameters
+    ----------
+    k : int
+        The number of clusters.
+
+    See Also
+    --------
+    gramian.KernelKMeans : starts with k-means++.
 
     Examples
     --------

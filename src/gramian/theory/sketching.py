@@ -35,6 +35,14 @@ def approximate_product(
         By default p_i ∝ ‖A⁽ⁱ⁾‖ ‖B₍ᵢ₎‖, which minimises the expected squared error.
     rng : Generator, int or None
 
+    See Also
+    --------
+    product_bound : bounds its error.
+
+    References
+    ----------
+    - Drineas, Kannan and Mahoney, Fast Monte Carlo algorithms for matrices I and II, 2006 (000).
+
     Examples
     --------
     >>> import numpy as np
@@ -61,6 +69,23 @@ def product_bound(
     In expectation, η = 1; with ``delta``, with probability 1 - δ, η = 1 + √((8/β) log(1/δ)). It
     holds if each p_i is at least β times the default probability. 000 states it for B = Aᵀ and
     β = 1; this is the form of Drineas, Kannan and Mahoney.
+
+    Parameters
+    ----------
+    A : array of shape (m, n)
+    B : array of shape (n, p)
+    c : int
+        Number of columns and rows drawn.
+    beta : float, default=1.0
+    delta : float, optional
+
+    See Also
+    --------
+    approximate_product : the product that it bounds.
+
+    References
+    ----------
+    - Drineas, Kannan and Mahoney, Fast Monte Carlo algorithms for matrices I and II, 2006 (000).
 
     Examples
     --------
@@ -94,6 +119,14 @@ def linear_time_svd(
         By default p_i = ‖A⁽ⁱ⁾‖² / ‖A‖_F².
     rng : Generator, int or None
 
+    See Also
+    --------
+    svd_bound : bounds its error.
+
+    References
+    ----------
+    - Drineas, Kannan and Mahoney, Fast Monte Carlo algorithms for matrices I and II, 2006 (000).
+
     Examples
     --------
     >>> import numpy as np
@@ -117,6 +150,22 @@ def svd_bound(A: ArrayLike, k: int, c: int, beta: float = 1.0, delta: float | No
 
     ‖A - A_k‖_F² + 2√k ‖AAᵀ - CCᵀ‖_F, where theorem 1 bounds the last norm: in expectation, or with
     probability 1 - ``delta``. ``beta`` is that of :func:`product_bound`, for B = Aᵀ.
+
+    Parameters
+    ----------
+    A : array of shape (m, n)
+    k, c : int
+        The rank, and the number of columns drawn.
+    beta : float, default=1.0
+    delta : float, optional
+
+    See Also
+    --------
+    linear_time_svd : the decomposition that it bounds.
+
+    References
+    ----------
+    - Drineas, Kannan and Mahoney, Fast Monte Carlo algorithms for matrices I and II, 2006 (000).
 
     Examples
     --------

@@ -60,6 +60,10 @@ class Comparison:
     reading : Reading or None
         How X and y come from a file, if the comparison is of one.
 
+    See Also
+    --------
+    compare : makes it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

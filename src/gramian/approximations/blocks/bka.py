@@ -60,6 +60,10 @@ class BKA(BlockApproximation):
     --------
     MEKA : the same with links between blocks.
 
+    References
+    ----------
+    - S. Si, C.-J. Hsieh and I. S. Dhillon, Memory efficient kernel approximation, ICML 2014.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

@@ -136,6 +136,15 @@ class KernelLogisticRegression(_Classifier):
     points_ : Rows or None
         The training rows, which predictions need if K is exact.
 
+    See Also
+    --------
+    KernelSVC : margins in place of probabilities.
+    KernelRidgeClassifier : squares: faster, without probabilities.
+
+    References
+    ----------
+    - J. Zhu and T. Hastie, Kernel logistic regression and the import vector machine, JCGS 14, 2005.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -219,6 +228,15 @@ class KernelSVC(_Classifier):
 kernel_, approximation_, points_
         As in :class:`KernelLogisticRegression`. ``objective_`` is that of the hinge itself, and
         ``accuracy_`` includes the duality gap.
+
+    See Also
+    --------
+    KernelLogisticRegression : probabilities.
+    KernelSVR : the same margin for regression.
+
+    References
+    ----------
+    - C. Cortes and V. Vapnik, Support-vector networks, Machine Learning 20, 1995.
 
     Examples
     --------

@@ -74,6 +74,14 @@ class KernelQuantileRegressor(_Levels):
 approximation_, points_
         As in :class:`KernelSVR`, with a column or entry for each quantile of a list.
 
+    See Also
+    --------
+    KernelExpectileRegressor : smooth, and faster to fit.
+
+    References
+    ----------
+    - I. Takeuchi et al., Nonparametric quantile estimation, JMLR 7, 2006.
+
     Examples
     --------
     >>> import numpy as np
@@ -151,6 +159,15 @@ class KernelExpectileRegressor(_Levels):
     dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
 approximation_, points_
         As in :class:`KernelQuantileRegressor`.
+
+    See Also
+    --------
+    KernelQuantileRegressor : levels with a share of the targets below.
+
+    References
+    ----------
+    - W. K. Newey and J. L. Powell, Asymmetric least squares estimation and testing,
+      Econometrica 55, 1987.
 
     Examples
     --------

@@ -51,6 +51,15 @@ class KernelOneClass(OutlierMixin, LossLearner):
     accuracy_, n_iter_, kernel_, approximation_, points_
         As in :class:`KernelLogisticRegression`.
 
+    See Also
+    --------
+    KernelKMeans : clusters in the same feature space.
+
+    References
+    ----------
+    - B. Schölkopf et al., Estimating the support of a high-dimensional distribution, Neural
+      Computation 13, 2001.
+
     Examples
     --------
     >>> import numpy as np

@@ -64,6 +64,16 @@ class KernelSVR(KernelRegressor):
     alpha_, path_, n_iter_, kernel_, approximation_, points_
         As in :class:`KernelLogisticRegression`.
 
+    See Also
+    --------
+    KernelRidge : squares.
+    KernelHuberRegressor : small errors count too.
+
+    References
+    ----------
+    - A. J. Smola and B. Schölkopf, A tutorial on support vector regression, Statistics and
+      Computing 14, 2004.
+
     Examples
     --------
     >>> import numpy as np
@@ -124,6 +134,15 @@ class KernelHuberRegressor(KernelRegressor):
     dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
 approximation_, points_
         As in :class:`KernelSVR`.
+
+    See Also
+    --------
+    KernelRidge : squares alone.
+    KernelQuantileRegressor : the median, for still more outliers.
+
+    References
+    ----------
+    - P. J. Huber and E. M. Ronchetti, Robust statistics, 2009 (concomitant scale).
 
     Examples
     --------
@@ -194,6 +213,10 @@ class KernelPoissonRegressor(KernelRegressor):
     dual_coef_, coef_, intercept_, objective_, accuracy_, alpha_, path_, n_iter_, kernel_, \
 approximation_, points_
         As in :class:`KernelSVR`.
+
+    See Also
+    --------
+    KernelRidge : squares.
 
     Examples
     --------

@@ -88,6 +88,10 @@ def open_rows(
     target : array of shape (n,)
         Only with ``target``.
 
+    See Also
+    --------
+    as_rows : rows of any kind of data.
+
     Examples
     --------
     >>> import tempfile

@@ -57,6 +57,10 @@ class FileRows(_OnDisk):
     gaps : bool, default=False
         Whether values may be missing: NaN stands for them.
 
+    See Also
+    --------
+    open_rows : opens files.
+
     Examples
     --------
     >>> import numpy as np, tempfile

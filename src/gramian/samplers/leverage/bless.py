@@ -33,6 +33,11 @@ class BLESS(LeverageSampler):
         A positive number, the last ridge. By default, the effective dimension at the last ridge is
         about m / (2 log m).
 
+    See Also
+    --------
+    RecursiveLeverage : estimates by halving.
+    SQUEAK : estimates in one pass.
+
     Examples
     --------
     >>> import numpy as np

@@ -59,6 +59,11 @@ class LeverageScores(LeverageSampler):
     ridge : float, optional
         A positive number. By default, the effective dimension Σ τ_i is about m / (2 log m).
 
+    See Also
+    --------
+    RecursiveLeverage : the same scores, estimated without the whole matrix.
+    gramian.theory.ridge_leverage_scores : the scores themselves.
+
     Examples
     --------
     >>> import numpy as np

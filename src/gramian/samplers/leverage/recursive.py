@@ -24,6 +24,11 @@ class RecursiveLeverage(LeverageSampler):
         is about m / (2 log m). If it is so small that m rows cannot cover the effective dimension,
         scores are overestimated, most of all those of ordinary rows.
 
+    See Also
+    --------
+    LeverageScores : exact scores, for small data.
+    BLESS : estimates from growing subsets.
+
     Examples
     --------
     >>> import numpy as np

@@ -39,6 +39,11 @@ class SQUEAK(LeverageSampler):
     block_size : int, optional
         The number of rows that join at a time; by default m.
 
+    See Also
+    --------
+    BLESS : needs the rows more than once.
+    RecursiveLeverage : needs the rows more than once.
+
     Examples
     --------
     >>> import numpy as np

@@ -15,6 +15,7 @@ from gramian.backend.memory import Amounts
 from gramian.learners.kmeans.clustering import Clustering, Run, best_of
 from gramian.learners.kmeans.lloyd import on_factors
 from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
+from gramian.learners.kmeans.swaps import improved
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 
@@ -43,7 +44,10 @@ class FeaturedLloyd(Strategy[Clustering]):
             some_weights = array_ops.take_rows(weights, numbers)
             before = best_of(lloyd(some, some_weights, centres), factors.dtype)
             centres = [before.next_centres]
-        return best_of(lloyd(factors, weights, centres), factors.dtype)
+        best = best_of(lloyd(factors, weights, centres), factors.dtype)
+        if sample.factors is not None or not isinstance(problem.init, str):
+            return best  # swaps were on the sample, or the user set the centres
+        return improved(best, factors, weights, partial(lloyd, factors, weights), problem.rng)
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -123,6 +127,9 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     if whole:
         return Start(centres, nothing, sample)
     counts = array_ops.like(weights, factors.parts.example(), double)
-    runs = on_factors(sample, counts, centres, sample, max_iter=problem.max_iter, tol=problem.tol)
-    best = best_of(runs, factors.dtype)
+    lloyd = partial(
+        on_factors, sample, counts, sample=sample, max_iter=problem.max_iter, tol=problem.tol
+    )
+    runs = lloyd(centres)
+    best = improved(best_of(runs, factors.dtype), sample, counts, lloyd, rng)
     return Start([best.next_centres], best.masses, sample)

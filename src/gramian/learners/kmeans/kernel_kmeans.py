@@ -40,9 +40,10 @@ class KernelKMeans(KernelCentres):
     √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
     Restarts run to convergence on a sample of 2,000 rows plus 400 per cluster; passes over all rows
     continue from the best of them. This is as good as restarts on all rows, which differ more among
-    themselves, in a third of the time. If the features of all rows exceed the memory budget, passes
-    over the rows whose features are cached come first. ``Exact(kernel)`` uses the exact matrix at
-    any size, recomputed in every pass.
+    themselves, in a third of the time. Where two centres share a cluster and another lacks one,
+    swaps move them, as long as this lowers the objective. If the features of all rows exceed the
+    memory budget, passes over the rows whose features are cached come first. ``Exact(kernel)`` uses
+    the exact matrix at any size, recomputed in every pass.
 
     Parameters
     ----------

@@ -1,0 +1,131 @@
+"""Swaps after convergence: a centre moves from where it matters little to where one is missing.
+
+Lloyd's algorithm cannot take one of two centres out of a cluster and give it to two clusters that
+share one. A swap can, at less cost than a restart. Removing centre i raises the objective by at
+most m_i m_j / (m_i + m_j) ||c_i - c_j||², for any other centre j (Ward, 1963). A new centre at some
+row lowers it by what the rows gain that are nearer to this row than to their centres. (Compare
+Lattanzi and Sohler, 2019.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.kmeans.lloyd import distances, no_labels
+from gramian.learners.kmeans.passes import FeaturedRun
+from gramian.matrices.factors import Factors
+
+ROUNDS = 10  # of swaps at most
+PATIENCE = 1  # rounds without success, each with other candidates
+PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; swaps are tried
+
+Lloyd = Callable[[list[Array]], list[FeaturedRun]]
+
+
+def improved(
+    run: FeaturedRun, factors: Factors, weights: Array, lloyd: Lloyd, rng: np.random.Generator
+) -> FeaturedRun:
+    """Return a run with a lower objective, or this one if no swap is found that lowers it.
+
+    ``lloyd`` runs from centres (k, r) on the same rows, with these ``weights`` (n,).
+    """
+    failures = 0
+    for _ in range(ROUNDS):
+        better = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
+        failures = 0 if better is not None else failures + 1
+        if failures > PATIENCE:
+            break
+        run = better or run
+    return run
+
+
+def _swapped(
+    run: FeaturedRun, lloyd: Lloyd, removed: np.ndarray, added: Array
+) -> FeaturedRun | None:
+    """Try all these swaps, then half of them, down to one; None if none lowers the objective."""
+    while len(removed):
+        centres = array_ops.copy(run.next_centres)
+        for i, number in enumerate(removed):
+            centres[int(number), :] = added[i, :]
+        tried = lloyd([centres])[0]
+        if tried.inertia < run.inertia:
+            lower = [value for value in tried.history if value < run.inertia]
+            tried.history = run.history + lower
+            return tried
+        half = len(removed) // 2
+        removed, added = removed[:half], added[:half, :]
+    return None
+
+
+def _promising(
+    run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator
+) -> tuple[np.ndarray, Array]:
+    """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
+    arranged = factors.arrange(weights)
+    now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
+    _, squared = distances(factors, arranged, now)
+    closest = np.maximum(array_ops.host_float64(factors.restore(squared)), 0.0)
+    labels = array_ops.to_numpy(factors.restore(now.labels))
+    mass = array_ops.host_float64(weights) * closest
+    if not mass.any():
+        return np.empty(0, dtype=int), run.next_centres[:0, :]
+    k = run.next_centres.shape[0]
+    candidates = np.unique(rng.choice(len(mass), size=8 + k // 4, p=mass / mass.sum()))
+    gains = _gains(factors, array_ops.host_float64(weights), closest, candidates)
+    removed, chosen = _pairs(*_costs(now), labels[candidates], gains)
+    return removed, factors.coordinates(candidates[chosen])
+
+
+def _gains(
+    factors: Factors, weights: np.ndarray, closest: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """Return how much a centre at each candidate lowers the objective, shape (candidates,)."""
+    diagonal = array_ops.host_float64(factors.diagonal())
+    gains = []
+    for some in np.split(candidates, range(8, len(candidates), 8)):
+        columns = array_ops.host_float64(factors.columns(some))
+        squared = diagonal[:, None] + diagonal[some] - 2.0 * columns
+        gains.append(weights @ np.maximum(closest[:, None] - np.maximum(squared, 0.0), 0.0))
+    return np.concatenate(gains)
+
+
+def _costs(run: FeaturedRun) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much the objective rises at most without each centre, and its nearest centre.
+
+    Both have shape (k,). The means of the clusters count, not the centres that defined them.
+    """
+    xp = array_ops.namespace(run.dual)
+    products = array_ops.host_float64(xp.matmul(run.centres, run.dual))
+    masses, norms = array_ops.host_float64(run.masses), np.diagonal(products)
+    merged = norms[:, None] + norms - 2.0 * products
+    shares = masses[:, None] * masses / np.maximum(masses[:, None] + masses, 1e-300)
+    costs = np.maximum(shares * merged, 0.0)
+    np.fill_diagonal(costs, np.inf)
+    return costs.min(axis=1), costs.argmin(axis=1)
+
+
+def _pairs(
+    costs: np.ndarray, heirs: np.ndarray, homes: np.ndarray, gains: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Match centres to remove (s,) with the numbers of candidates (s,), the best swap first.
+
+    Each candidate comes from another cluster, ``homes`` (candidates,), which keeps its centre. The
+    ``heirs`` (k,) of removed centres keep theirs too.
+    """
+    best = np.argsort(-gains)
+    best = best[np.sort(np.unique(homes[best], return_index=True)[1])]
+    order = iter(np.argsort(costs))
+    removed: list[int] = []
+    chosen: list[int] = []
+    for candidate in best:
+        busy = {*homes[chosen], homes[candidate], *heirs[removed]}
+        centre = next((c for c in order if c not in busy and heirs[c] not in removed), None)
+        if centre is None or costs[centre] >= PROMISE * gains[candidate]:
+            break
+        removed.append(int(centre))
+        chosen.append(int(candidate))
+    return np.asarray(removed, dtype=int), np.asarray(chosen, dtype=int)

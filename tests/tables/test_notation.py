@@ -135,6 +135,10 @@ def test_words_in_parentheses_are_no_numbers(tmp_path):
 def test_words_with_spaces_between_are_one_column(tmp_path):
     (tmp_path / "t.csv").write_bytes(lines("full name", "John Smith", "Jane Doe"))
     assert open_table(tmp_path / "t.csv").names == ["full name"]
+    (tmp_path / "t.csv").write_bytes(lines("amount", "1 234", "12 345", "1 000 000"))
+    assert open_table(tmp_path / "t.csv").column("amount").tolist() == [1234, 12345, 1000000]
+    (tmp_path / "t.csv").write_bytes(lines("amount", "1 234", "12 345"))
+    assert open_table(tmp_path / "t.csv").column("amount").tolist() == [1234, 12345]
     (tmp_path / "u.dat").write_bytes(lines("a  b", "1  2", "3  4"))
     assert open_table(tmp_path / "u.dat").names == ["a", "b"]
 

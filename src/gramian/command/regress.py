@@ -39,7 +39,8 @@ def add_options(parser: arguments.Parser) -> None:
         choices=list(LOSSES),
         help="what an error costs: its square (the default), or linearly beyond a scale (huber) or "
         "a margin (epsilon), for outliers; quantile or expectile, for other parts of the "
-        "distribution than the mean; poisson, for counts",
+        "distribution than the mean; poisson, for counts. For huber, epsilon and quantile, large "
+        "targets need a small --alpha, such as 1e-6 for ten thousands",
     )
     group.add_argument(
         "--quantiles",

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from gramian.analysis.comparison.tasks import Predictions, Score, Task
 from gramian.approximations import Nystroem
 from gramian.approximations.base import warnings_as_notes
+from gramian.backend.progress import progress
 from gramian.kernels import Kernel, KernelWarning
 from gramian.kernels.gamma import GammaKernel
 
@@ -65,9 +66,11 @@ def search(start: float, score: Callable[[float], Score]) -> tuple[int, dict[int
     tried: dict[int, Score] = {}
     best = 0
     while True:
-        for power in range(best - REACH, best + REACH + 1):
-            if power not in tried:
+        new = [power for power in range(best - REACH, best + REACH + 1) if power not in tried]
+        with progress("choosing gamma", len(new)) as step:
+            for power in new:
                 tried[power] = score(start * 2.0**power)
+                step()
         nearest = max(-FARTHEST, min(_nearest(tried), FARTHEST))
         if nearest == best:
             return best, tried

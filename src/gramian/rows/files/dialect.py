@@ -211,12 +211,13 @@ def _separator(lines: list[str], quote: str) -> str:
 def _has_white_space_between(lines: list[str], quote: str) -> bool:
     """Whether white space cuts lines into equally many cells, at least one of them a number.
 
-    The first line may lack the name of the first column.
+    The first line may lack the name of the first column, unless it is of a single one: that has
+    numbers with spaces between thousands.
     """
     unified = Dialect(WHITE_SPACE).unified(lines)
     rows = [row for row in csv.reader(unified, delimiter=WHITE_SPACE, quotechar=quote) if any(row)]
     widths = {len(row) for row in rows[1:]}
-    if len(widths) != 1 or max(widths) < 2 or not 0 <= max(widths) - len(rows[0]) <= 1:
+    if len(widths) != 1 or len(rows[0]) < 2 or not 0 <= max(widths) - len(rows[0]) <= 1:
         return False
     return any(all(map(is_number_like, column)) for column in zip(*rows[1:], strict=True))
 

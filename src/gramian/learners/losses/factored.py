@@ -272,27 +272,31 @@ class Iterated(Strategy[LossProblem]):
         C, P = unprojected(problem.factors)
         dtype = C.xp.float64 if _precise(problem) else C.dtype
         C = C.persist(room_left(self._other_memory(problem)), partly=True)
-        sample, scale = _sample(problem)
-        return best_of_path(problem, lambda part: self._solved(part, C, P, dtype, sample, scale))
+        sample, numbers = _sample(problem)
+        return best_of_path(problem, lambda part: self._solved(part, C, P, dtype, sample, numbers))
 
     def _solved(
         self, problem: LossProblem, C: Factors, P: Array | None, dtype: DType, sample: Walks,
-        scale: float,
+        numbers: np.ndarray,
     ) -> LossSolution:  # fmt: skip
         walks, sample = Walks(problem, C, P, dtype=dtype), sample.on(problem)
+        scale = problem.factors.shape[0] / len(numbers)
         space = IteratedSpace(problem, walks, sample, scale)
         minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)
         solution = _solution(minimum, walks)
         if not problem.leaves_out:
             return solution
-        return solution._replace(error=_LeftOut(problem).error(space, minimum))
+        rows = _LeftOut(problem, numbers, scale)  # those that H is of
+        return solution._replace(error=rows.error(space, minimum))
 
 
 class _LeftOut:
-    """Some rows, to be left out."""
+    """Some rows, to be left out; H counts each of them ``scale`` times."""
 
-    def __init__(self, problem: LossProblem) -> None:
-        self._numbers = sampled(problem)
+    def __init__(
+        self, problem: LossProblem, among: np.ndarray | None = None, scale: float = 1.0
+    ) -> None:
+        self._numbers, self._scale = sampled(problem, among), scale
         self._Z = array_ops.host_float64(problem.factors.coordinates(self._numbers))
 
     def error(self, space: FactoredSpace, minimum: Minimum) -> float:
@@ -308,7 +312,9 @@ class _LeftOut:
             return np.column_stack([np.sum(Z.T * solve(Z.T), axis=0) for solve in solvers])
 
         f = Z @ minimum.point
-        return error(space.problem, minimum.smoothed, self._numbers, f, leverages)
+        # A leverage that outputs share is not that of any of them, so it is taken as it is.
+        counted = 0.0 if kinds == [-1] else self._scale
+        return error(space.problem, minimum.smoothed, self._numbers, f, leverages, counted=counted)
 
 
 def _left_out_bytes(problem: LossProblem) -> int:
@@ -316,8 +322,8 @@ def _left_out_bytes(problem: LossProblem) -> int:
     return 8 * sample_size(problem) * (5 * (problem.factors.rank + 1) + 6 * t)
 
 
-def _sample(problem: LossProblem) -> tuple[Walks, float]:
-    """Return walks over some rows, and how many rows each of them stands for."""
+def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:
+    """Return walks over some rows, and their numbers."""
     factors, n = problem.factors, problem.factors.shape[0]
     size = _sample_size(factors)
     numbers = np.sort(problem.rng.choice(n, size, replace=False))
@@ -326,7 +332,7 @@ def _sample(problem: LossProblem) -> tuple[Walks, float]:
         None if each is None else _local_rows(each, numbers, few)
         for each in (problem.y, problem.weights)
     )
-    return Walks(problem, few, None, dtype=few.dtype, y=y, weights=weights), n / size
+    return Walks(problem, few, None, dtype=few.dtype, y=y, weights=weights), numbers
 
 
 def _sample_size(factors: Factors) -> int:

@@ -35,23 +35,24 @@ def sample_size(problem: LossProblem) -> int:
     return min(problem.rows.shape[0], MOST_ROWS, most)
 
 
-def sampled(problem: LossProblem) -> np.ndarray:
+def sampled(problem: LossProblem, among: np.ndarray | None = None) -> np.ndarray:
     """Return the numbers of the rows to leave out, spread evenly over those with a weight."""
-    usable = np.arange(problem.rows.shape[0])
+    usable = np.arange(problem.rows.shape[0]) if among is None else among
     if problem.weights is not None:
-        usable = np.flatnonzero(array_ops.to_numpy(problem.weights))
+        usable = usable[_some(problem.weights[:, None], usable)[:, 0] > 0]
     size = min(sample_size(problem), len(usable))
     return usable[np.linspace(0, len(usable) - 1, size).astype(int)]
 
 
 def error(
     problem: LossProblem, loss: Loss, numbers: np.ndarray, f: np.ndarray,
-    leverages: Callable[[Loss], np.ndarray],
+    leverages: Callable[[Loss], np.ndarray], *, counted: float = 1.0,
 ) -> float:  # fmt: skip
     """Return the mean loss of rows that are left out, from their scores f (rows, outputs).
 
     ``leverages(loss)`` are their leverages, (rows, outputs) or (rows, 1), with the curvature of a
-    loss: a kinked one is smoothed widely, since without a row others reach their kinks.
+    loss: a kinked one is smoothed widely, since without a row others reach their kinks. ``counted``
+    is how often H counts each of the rows.
     """
     y = _some(problem.y, numbers)
     w = np.ones((len(numbers), 1))
@@ -61,7 +62,7 @@ def error(
     mean = float((w * true.value(y, f)).mean(axis=1).sum() / w.sum())
     smooth = loss.begun(mean) if loss.kinked else loss
     g, c, h = w * loss.gradient(y, f), w * smooth.curvature(y, f), leverages(smooth)
-    moved = f + h * g / np.maximum(1.0 - h * c, 1e-10)
+    moved = f + h * g / np.maximum(1.0 - counted * h * c, 1e-10)
     with np.errstate(over="ignore"):
         return float((w * true.value(y, moved)).sum() / w.sum())
 

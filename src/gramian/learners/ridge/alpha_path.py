@@ -192,6 +192,7 @@ def loo_errors(
     turn = None if turn is None else array_ops.astype(turn, dtype)
     moved = None if mean is None else array_ops.like(mean, rows.parts.example(), dtype)
     shares = [system.share()] if system.intercept else []
+    scaled, shared = root is not None, bool(shares)  # a function sent to workers has no rows
 
     def prepare(columns: slice) -> Callable[..., Array]:
         part_turn = turn if turn is None else turn[columns, :]
@@ -200,10 +201,10 @@ def loo_errors(
             T = array_ops.astype(c, dtype)
             T = T if part_turn is None else T @ part_turn
             T = T if moved is None else T - moved
-            T = T if root is None else T * array_ops.astype(others[0], dtype)
+            T = T * array_ops.astype(others[0], dtype) if scaled else T
             values = array_ops.astype(T @ onto_values, xp.float64)
             free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)
-            free = free - others[-1] if shares else free
+            free = free - others[-1] if shared else free
             free = xp.where(free > least, free, xp.full_like(free, least))
             missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
             return xp.sum((missed / free[:, :, None]) ** 2, axis=0)

@@ -122,6 +122,10 @@ class GammaKernel(ProfileKernel):
         most = isqrt(config.memory_budget() // 4 // (8 * SQUARES))
         return max(min(rows.shape[0], LEARNT_ROWS, most), 2)
 
+    def pairings(self, X: np.ndarray) -> np.ndarray:
+        """Return the pairings of some rows with each other, without gamma, in float64."""
+        return type(self).pairing(X, 1.0, 0.0)(X)
+
     def _mapped(self, rows: Rows) -> Rows:
         """Return the rows as the pairing sees them."""
         return rows

@@ -119,7 +119,8 @@ class GammaKernel(ProfileKernel):
 
     def _learnt_rows(self, rows: Rows) -> int:
         """Return how many rows to learn from: what they take is within the memory budget."""
-        most = isqrt(config.memory_budget() // 4 // (8 * SQUARES))
+        room = config.memory_budget() // 4
+        most = min(isqrt(room // (8 * SQUARES)), room // (8 * rows.shape[1]))
         return max(min(rows.shape[0], LEARNT_ROWS, most), 2)
 
     def pairings(self, X: np.ndarray) -> np.ndarray:

@@ -263,6 +263,15 @@ def test_the_sample_keeps_within_the_memory_budget():
         assert RBF("loo").fit(X, y).gamma_ > 0
 
 
+def test_bad_targets_are_refused():
+    X, y = data(n=30)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        KernelRidge("loo", RBF("loo")).fit(X, y[:-1])
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        KernelRidge("loo", RBF("loo")).fit(X, y)
+
+
 # Guards: what is learned does no harm.
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gramian.backend.names import by_name, unknown
 from gramian.kernels.base import Kernel, KernelLike, KernelWarning
+from gramian.kernels.columns import Columns
 from gramian.kernels.compose import Product, Scaled, Sum
 from gramian.kernels.dot_product import (
     AdditiveChi2,
@@ -16,6 +17,7 @@ from gramian.kernels.dot_product import (
 from gramian.kernels.given import FunctionKernel, Precomputed
 from gramian.kernels.stationary import (
     RBF,
+    Categorical,
     Cauchy,
     Chi2,
     Exponential,
@@ -27,8 +29,10 @@ from gramian.kernels.stationary import (
 __all__ = [
     "RBF",
     "AdditiveChi2",
+    "Categorical",
     "Cauchy",
     "Chi2",
+    "Columns",
     "Cosine",
     "Exponential",
     "ExponentialDot",

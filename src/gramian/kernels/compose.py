@@ -17,7 +17,7 @@ from gramian.rows import Rows
 __all__ = ["Product", "Scaled", "Sum"]
 
 
-class _Composed(Kernel):
+class Composed(Kernel):
     """A kernel made of other kernels; most questions are passed on to these."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class _Composed(Kernel):
         rng: np.random.Generator,
         weights: Array | None = None,
         y: Array | None = None,
-    ) -> _Composed:
+    ) -> Composed:
         for part in self.parts():
             part.fit_rows(rows, rng, weights, y)
         return self
@@ -68,7 +68,7 @@ class _Composed(Kernel):
         return max(part.fit_bytes(rows) for part in self.parts())
 
 
-class _Pair(_Composed):
+class _Pair(Composed):
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
@@ -76,7 +76,7 @@ class _Pair(_Composed):
     def parts(self) -> tuple[Kernel, ...]:
         sign = "+" if isinstance(self, Sum) else "*"
         form = f"{type(self).__name__}(left, right), or left {sign} right"
-        return _kernel(self, "left", form), _kernel(self, "right", form)
+        return kernel_of(self, "left", form), kernel_of(self, "right", form)
 
     def against(self, points: Array) -> Tile:
         left, right = self.left.against(points), self.right.against(points)
@@ -166,7 +166,7 @@ class Product(_Pair):
         return a
 
 
-class Scaled(_Composed):
+class Scaled(Composed):
     """Kernel times a positive factor, factor * kernel(x, y); also written ``factor * kernel``.
 
     Parameters
@@ -191,7 +191,7 @@ class Scaled(_Composed):
         self.factor = factor
 
     def parts(self) -> tuple[Kernel, ...]:
-        return (_kernel(self, "kernel", "Scaled(kernel, factor), or factor * kernel"),)
+        return (kernel_of(self, "kernel", "Scaled(kernel, factor), or factor * kernel"),)
 
     def against(self, points: Array) -> Tile:
         inner, factor = self.kernel.against(points), self._checked_factor()
@@ -218,7 +218,7 @@ class Scaled(_Composed):
         return positive(self, "factor", self.factor)
 
 
-def _kernel(owner: Kernel, name: str, form: str) -> Kernel:
+def kernel_of(owner: Kernel, name: str, form: str) -> Kernel:
     """Return a parameter of the owner, which must be a kernel."""
     value = getattr(owner, name)
     if isinstance(value, Kernel):

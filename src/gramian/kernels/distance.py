@@ -114,14 +114,21 @@ class DistanceKernel(GammaKernel):
         tile = super().against(scaled(points, scales))
         return lambda x, out=None: tile(scaled(x, scales), out)
 
+    def _seen(self, X: Array) -> Array:
+        """Return rows as the pairing sees them."""
+        scales = self._column_scales()
+        return X if scales is None else scaled(X, scales)
+
+    def pairings(self, X: np.ndarray) -> np.ndarray:
+        return super().pairings(self._seen(X))
+
     def gpu_form(self) -> GpuForm | None:
         return super().gpu_form() if self.scales is None else None
 
     def _mapped(self, rows: Rows) -> Rows:
-        scales = self._column_scales()
-        if scales is None:
+        if self.scales is None:
             return rows
-        return FeatureRows(rows, lambda x, out=None: scaled(x, scales), rows.shape[1], rows.dtype)
+        return FeatureRows(rows, lambda x, out=None: self._seen(x), rows.shape[1], rows.dtype)
 
     # The rules for gamma.
 
@@ -153,9 +160,9 @@ class DistanceKernel(GammaKernel):
 
     def _lengths(self, sample: Array) -> np.ndarray:
         """Return the distances between different rows of the sample, without zeros."""
-        scales = self._column_scales()
-        sample = sample if scales is None else scaled(sample, scales)
-        pairs = squareform(self._distances(sample), checks=False)  # entries above the diagonal
+        pairs = squareform(
+            self._distances(self._seen(sample)), checks=False
+        )  # entries above the diagonal
         pairs = pairs[pairs > 0]
         if not len(pairs):
             raise ValueError(

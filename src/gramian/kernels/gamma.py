@@ -119,8 +119,13 @@ class GammaKernel(ProfileKernel):
 
     def _learnt_rows(self, rows: Rows) -> int:
         """Return how many rows to learn from: what they take is within the memory budget."""
-        most = isqrt(config.memory_budget() // 4 // (8 * SQUARES))
+        room = config.memory_budget() // 4
+        most = min(isqrt(room // (8 * SQUARES)), room // (8 * rows.shape[1]))
         return max(min(rows.shape[0], LEARNT_ROWS, most), 2)
+
+    def pairings(self, X: np.ndarray) -> np.ndarray:
+        """Return the pairings of some rows with each other, without gamma, in float64."""
+        return type(self).pairing(X, 1.0, 0.0)(X)
 
     def _mapped(self, rows: Rows) -> Rows:
         """Return the rows as the pairing sees them."""

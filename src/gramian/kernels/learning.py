@@ -133,14 +133,13 @@ def search(
     near: Trial | None = None,
 ) -> Trial:
     """Return the best gamma and alpha for these scales, beginning near those of another trial."""
-    X = sample.X if scales is None else mapped(sample.X, scales)
-    U = type(kernel).pairing(X, 1.0, 0.0)(X)
+    kernel = kernel if scales is None else clone(kernel).set_params(scales=scales)
+    U = kernel.pairings(sample.X)
     if kernel.stationary:
         np.fill_diagonal(U, 0.0)
-    gamma = _set_gamma(kernel, X)
-    usual = _usual_gamma(kernel, X, U)
+    gamma, usual = _set_gamma(kernel, sample.X), _usual_gamma(kernel, sample.X, U)
     if gamma is not None or near is None:
-        first = _tried(kernel, scales, gamma or usual)
+        first = _tried(kernel, gamma or usual)
         trial = Trial(first, best_alpha(_matrix(first, U), sample, near and near.fit.alpha))
         if gamma is not None:
             return trial
@@ -150,7 +149,7 @@ def search(
 
     @lru_cache(maxsize=2)
     def kernel_matrix(step: int) -> np.ndarray:
-        return _matrix(_tried(kernel, scales, start_gamma * STEP**step), U)
+        return _matrix(_tried(kernel, start_gamma * STEP**step), U)
 
     @cache
     def fitted(steps: tuple[int, int]) -> Fit | None:
@@ -163,7 +162,7 @@ def search(
     steps = walk(lambda at: error_of(fitted(at)))
     best = fitted(steps)
     assert best is not None
-    return Trial(_tried(kernel, scales, start_gamma * STEP ** steps[0]), best)
+    return Trial(_tried(kernel, start_gamma * STEP ** steps[0]), best)
 
 
 # With a larger gamma most kernels need a larger alpha, so both change together.
@@ -186,11 +185,9 @@ def _plus(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     return a[0] + b[0], a[1] + b[1]
 
 
-def _tried(kernel: Kernel, scales: np.ndarray | None, gamma: float) -> Kernel:
-    numbers: dict[str, Any] = {"gamma": float(gamma)}
-    if hasattr(kernel, "bandwidth"):
-        numbers |= {"bandwidth": None, "scales": scales}
-    return clone(kernel).set_params(**numbers)
+def _tried(kernel: Kernel, gamma: float) -> Kernel:
+    others = {"bandwidth": None} if hasattr(kernel, "bandwidth") else {}
+    return clone(kernel).set_params(gamma=float(gamma), **others)
 
 
 def _matrix(kernel: Kernel, U: np.ndarray) -> np.ndarray:
@@ -203,7 +200,8 @@ def _set_gamma(kernel: Kernel, X: np.ndarray) -> float | None:
     if given is not None or kernel.gamma is None or kernel.gamma == "loo":
         return given
     if kernel.gamma == "scale":
-        return kernel._from_spread(X.shape[1], float(X.var()))
+        seen = kernel._seen(X) if hasattr(kernel, "scales") else X
+        return kernel._from_spread(X.shape[1], float(seen.var()))
     return kernel._from_rule(kernel.gamma, X)
 
 

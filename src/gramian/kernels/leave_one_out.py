@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
+from sklearn.utils import assert_all_finite, check_consistent_length
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -49,9 +50,11 @@ def draw(
     Leaving out one of several equal rows would tell nothing: the others stay.
     """
     n = rows.shape[0]
+    Y = array_ops.host_float64(y)
+    check_consistent_length(rows, Y)
+    assert_all_finite(Y, input_name="y")
     chosen = np.sort(rng.choice(n, size=min(n, most), replace=False))
-    X = array_ops.host_float64(array_ops.dense(rows.take(chosen)))
-    Y = np.asarray(array_ops.to_numpy(y), dtype=np.float64)[chosen]
+    X, Y = array_ops.host_float64(array_ops.dense(rows.take(chosen))), Y[chosen]
     mass = np.ones(len(chosen))
     if weights is not None:
         mass = np.asarray(array_ops.to_numpy(weights), dtype=np.float64)[chosen]

@@ -209,6 +209,21 @@ def _check_not_negative(x: Array) -> None:
         )
 
 
+def mismatches(points: Array, scale: float, tolerance: float, weights: Array | None = None) -> Tile:
+    """scale * Σ weights of the columns in which x and y differ, by default 1 each."""
+    weights = np.ones(points.shape[1]) if weights is None else weights
+
+    def tile(x: Array, out: Array | None = None) -> Array:
+        out = tile_memory(x, points, out)
+        out[...] = 0
+        for j in np.flatnonzero(weights):
+            differ = x[:, int(j), None] != points[None, :, int(j)]
+            out += array_ops.astype(differ, out.dtype) * float(scale * weights[j])
+        return out
+
+    return tile
+
+
 def inner(points: Array, scale: float, tolerance: float) -> Tile:
     """scale * xᵀy."""
     right = (

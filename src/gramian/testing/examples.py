@@ -20,6 +20,7 @@ _ARGUMENTS: dict[str, object] = {
     "left": RBF(gamma=0.3),
     "right": Linear(),
     "kernel": RBF(gamma=0.3),
+    "columns": [0, 2],
     "factor": 2.0,
     "function": _squared_products,
     "indices": [3, 1, 60, 7, 33, 11, 50, 21],

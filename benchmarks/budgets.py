@@ -9,7 +9,8 @@ from fuzz import memory
 
 def main() -> int:
     """Print the table; fail if a line is over its budget."""
-    print("Peak memory above that of the process before the fit, one thread. Files of rows in")
+    print("Peak memory above that of the process before the fit. BLAS has one thread.")
+    print("Files of rows in")
     for name, (n, d) in memory.SHAPES.items():
         print(f"float32: {name}, {n:,} rows of {d} columns, as NPY, as Parquet with row groups of")
         print(f"{memory.GROUPS[name]:,} rows, and (-one) as Parquet with one row group.")

@@ -183,6 +183,8 @@ def attempt(seed: int, number: int) -> str:
     right, scale = wanted(reference, wide)
     if not np.isfinite(right).all():
         return "the reference has no solution"
+    if kind is kernel and np.abs(right).max() > np.finfo(X.dtype).max:
+        return "values beyond what the dtype can hold"  # learners refuse them
     scale = max(np.abs(right).max(), scale)
     apart = float(np.abs(np.asarray(found, LONG) - right).max() / scale)
     close = CLOSE[X.dtype] if kind is not kernel else CLOSE_VALUES[X.dtype]

@@ -50,10 +50,10 @@ def test_laws():
 @pytest.mark.parametrize(
     ("part", "attempts", "outcome"),
     [
-        ("numerics", 60, "kernel, float32"),
-        ("faulty_files", 25, "refused, truncated"),
-        ("interruptions", 12, "a fit, with the old state"),
-        ("rights", 20, "refused in a sentence"),
+        ("numerics", 40, "kernel, float32"),
+        ("faulty_files", 16, "refused, truncated"),
+        ("interruptions", 8, "a save, SIGKILL"),
+        ("rights", 10, "refused in a sentence"),
     ],
 )
 def test_other_parts(part, attempts, outcome):

@@ -152,6 +152,7 @@ def check_name(source: str) -> None:
     name, _, part = source.partition(":")
     known = datasets.names()
     if name not in known or part not in ("", "train", "test"):
+        formats.check_link(Path(source).expanduser())
         folder = Path(source).expanduser().parent
         beside = [one.name for one in folder.iterdir()] if folder.is_dir() else []
         near = get_close_matches(Path(source).name, [*beside, *known], n=1)

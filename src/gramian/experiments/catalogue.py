@@ -9,6 +9,7 @@ from gramian.experiments.exact import EXACT
 from gramian.experiments.iris import IRIS
 from gramian.experiments.kernel_jl import KERNEL_JL
 from gramian.experiments.kernel_kmeans import KERNEL_KMEANS
+from gramian.experiments.kmeans_landmarks import KMEANS_LANDMARKS
 from gramian.experiments.meka import MEKAS
 from gramian.experiments.meka_theorems import MEKA_THEOREMS
 from gramian.experiments.proposals import PROPOSALS
@@ -33,7 +34,7 @@ BY_PAPER = (
     (*IRIS, *PROPOSALS, *THEOREMS),
     EXACT,
     (*BLOCKWISE, *MEKAS, *MEKA_THEOREMS),
-    KERNEL_KMEANS,
+    (*KERNEL_KMEANS, *KMEANS_LANDMARKS),
     KERNEL_JL,
     DC_SVM,
 )

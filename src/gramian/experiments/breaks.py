@@ -196,6 +196,13 @@ FEWER_LINKS = change(
 )
 LINKS = NO_LINKS, HALF_LINKS
 
+
+def _equal_ranks(old: Any) -> Any:
+    return lambda rule, *rest: old("equal", *rest)
+
+
+EQUAL_RANKS = change("equal ranks for all blocks", blockwise, "choose_ranks", _equal_ranks)
+
 # Kernel-JL.
 
 

@@ -132,6 +132,16 @@ def kernel_distances(K: Array, across: Array, diagonal: Array, labels: Array) ->
     return diagonal[:, None] - 2 * across @ members.T + within
 
 
+def plus_plus(K: Array, k: int, rng: np.random.Generator) -> Array:
+    """Row numbers of the seeds of k-means++ (003, proposition 3)."""
+    chosen = [int(rng.integers(len(K)))]
+    for _ in range(k - 1):
+        far = K.diagonal()[:, None] + K.diagonal()[chosen] - 2 * K[:, chosen]
+        least = np.maximum(far.min(axis=1), 0.0)
+        chosen.append(int(rng.choice(len(K), p=least / least.sum())))
+    return np.array(chosen)
+
+
 # Ridge regression and principal components (001).
 
 
@@ -355,3 +365,35 @@ def jl_sizes(K: Array, tau: float) -> tuple[int, int]:
     rows = 6272 * kappa * (np.sum(values) / norm) ** 5 * tau / norm
     features = max(4 * np.sum(values**3) / norm**3, tau)
     return ceil(rows * (1 - 1e-12)), ceil(features * (1 - 1e-12))
+
+
+def outside(K: Array, k: int) -> float:
+    """ε of assumption 1: the largest part of a row's squared norm beyond k eigenvectors."""
+    values, vectors = np.linalg.eigh(K)
+    parts = vectors**2 * np.maximum(values, 0.0)
+    return float(np.max(parts[:, :-k].sum(axis=1) / parts.sum(axis=1)))
+
+
+def jl_distance_bound(K: Array, distance: float, s: int, r: int, tau: float) -> float:
+    """(12): λ_1³ ‖f - g‖² and the error of theorem 1."""
+    return float((np.linalg.norm(K, 2) / len(K)) ** 3 + sum(jl_rates(K, s, r, tau))) * distance
+
+
+def jl_separation_bound(K: Array, k: int, apart: float, s: int, r: int, tau: float) -> float:
+    """(11): λ_k³ (Δ - 4εκ), less the error of theorem 1 times 4κ."""
+    kappa, value = K.diagonal().max(), np.linalg.eigvalsh(K)[-k] / len(K)
+    kept = value**3 * (apart - 4 * outside(K, k) * kappa)
+    return float(kept - 4 * kappa * sum(jl_rates(K, s, r, tau)))
+
+
+def jl_means_bound(K: Array, labels: Array, s: int, r: int, tau: float) -> float:
+    """(13): λ_1³ (‖μ_1 - μ_2‖² - σ/(π_1 π_2)), less the error of theorem 1 times ‖μ_1 - μ_2‖²."""
+    K = centred(K)
+    own = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    weights = np.zeros(len(K))
+    weights[own[0]], weights[own[1]] = 1 / len(own[0]), -1 / len(own[1])
+    between = weights @ K @ weights
+    inside = max(np.linalg.norm(centred(K[np.ix_(i, i)]), 2) / len(i) for i in own)
+    shares = len(own[0]) * len(own[1]) / len(K) ** 2
+    largest = np.linalg.norm(K, 2) / len(K)
+    return float(largest**3 * (between - inside / shares) - sum(jl_rates(K, s, r, tau)) * between)

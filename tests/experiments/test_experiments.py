@@ -25,28 +25,14 @@ from gramian.experiments.store import Store, code
 from gramian.experiments.trials import attempt, first_failure, measured, table
 
 QUICK = Settings(quick=True)
-# What makes a unit small enough for a test: numbers are cut to these, and rows are of Wine.
-MOST = {"runs": 2, "draws": 2, "n": 150, "n_test": 20, "r": 50, "s": 60}
-ON_WINE = {"002/figure-7", "002/figure-8", "002/figure-9", "002/figure-10"}
-
-
-def smaller(experiment):
-    """The units of the quick run, cut; of those that are then the same, one."""
-    units = [
-        {k: min(v, MOST[k]) if k in MOST else v for k, v in unit.items()}
-        for unit in experiment.units(QUICK)
-    ]
-    if experiment.name in ON_WINE:
-        units = [{**unit, "data": "wine", "rank": min(unit["rank"], 20)} for unit in units]
-    return list({json.dumps(unit): unit for unit in units}.values())
 
 
 @pytest.fixture
 def small(monkeypatch):
+    """The units on which breaks are tried."""
     for experiment in EXPERIMENTS:
-        kind = type(experiment)
-        units = smaller(experiment)
-        monkeypatch.setattr(kind, "units", lambda self, settings, units=units: units)
+        units = experiment.trial()
+        monkeypatch.setattr(type(experiment), "units", lambda self, settings, units=units: units)
 
 
 class Squares(Experiment):
@@ -310,16 +296,25 @@ def test_text_is_escaped(squares, tmp_path):
 
 def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    arguments = ["reproduce", "001", "--quick", "--cache", "cache"]
+    arguments = ["reproduce", "001/ridge", "--quick", "--cache", "cache"]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert said.count("reproduced   ") == 3 and "→ reproduction.html" in said
-    assert len(list((tmp_path / "cache").rglob("*.json"))) == 3
+    assert said.count("reproduced   ") == 1 and "→ reproduction.html" in said
+    assert len(list((tmp_path / "cache").rglob("*.json"))) == 10  # one for each seed
     assert main(arguments) == 2
     assert "use --force to replace it" in capsys.readouterr().err
     assert main([*arguments, "--force", "--quiet", "--summary", "verdicts.md"]) == 0
     assert capsys.readouterr().out == ""
-    assert (tmp_path / "verdicts.md").read_text().count("| reproduced |") == 3
+    assert (tmp_path / "verdicts.md").read_text().count("| reproduced | 10 of 10 |") == 1
+
+
+def test_the_command_tries_breaks(capsys, monkeypatch):
+    assert main(["reproduce", "001/ridge", "--breaks"]) == 0
+    said = capsys.readouterr().out
+    assert "predictions plus 1e-6" in said and "2 tried, 2 noticed" in said
+    monkeypatch.setattr("gramian.experiments.exact.Ridge.breaks", (Break("nothing", ()),))
+    assert main(["reproduce", "001/ridge", "--breaks"]) == 2
+    assert "1 break went unnoticed: 001/ridge (nothing)" in capsys.readouterr().err
 
 
 def test_the_command_lists(capsys):

@@ -12,6 +12,7 @@ from gramian.command import arguments
 from gramian.command.errors import UsageError
 from gramian.command.results import check_free
 from gramian.command.screen import Screen, visible
+from gramian.experiments import trials
 from gramian.experiments.outcomes import numbers_beside
 
 LIST = "list"
@@ -44,6 +45,12 @@ def add_options(parser: arguments.Parser) -> None:
         help="folder for measured numbers, so that nothing is measured twice; default: the user's "
         "cache folder",
     )
+    group.add_argument(
+        "--breaks",
+        action="store_true",
+        help="instead, break the methods on purpose, on small data, and print which verdicts "
+        "notice it; fails if one does not",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--output",
@@ -62,6 +69,9 @@ def add_options(parser: arguments.Parser) -> None:
 def run(args: Namespace, screen: Screen) -> None:
     if LIST in args.what:
         _list([name for name in args.what if name != LIST], screen)
+        return
+    if args.breaks:
+        _break(args.what or ["all"], screen)
         return
     path = Path(args.output).expanduser()
     if path.suffix.lower() != ".html":
@@ -94,6 +104,20 @@ def run(args: Namespace, screen: Screen) -> None:
             f"{len(missing)} of {counted(len(found.outcomes), 'experiment')} could not be run. "
             f"{missing[0].name}: {missing[0].reason} Try --quick, which needs no data."
         )
+
+
+def _break(names: list[str], screen: Screen) -> None:
+    def show(trial: trials.Trial) -> None:
+        said = f"{trial.experiment:<22}{trial.broken:<36}{trial.noticed or 'NOT NOTICED'}"
+        screen.print(visible(said))
+
+    with screen.timed():
+        found = trials.table(names, show)
+    missed = [each for each in found if each.noticed is None]
+    screen.line("breaks", f"{len(found)} tried, {len(found) - len(missed)} noticed")
+    if missed:
+        named = ", ".join(f"{each.experiment} ({each.broken})" for each in missed)
+        raise UsageError(f"{counted(len(missed), 'break')} went unnoticed: {named}.")
 
 
 def _list(names: list[str], screen: Screen) -> None:

@@ -10,8 +10,16 @@ from gramian import diagnostics
 from gramian.analysis.accuracy import relative_error
 from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import BKA
-from gramian.experiments import data
+from gramian.experiments import audits, data, reference
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.breaks import (
+    FEATURES,
+    LANDMARKS,
+    LARGER_COSINES,
+    MORE_RANKS,
+    ONE_PASS,
+    RANDOM_BLOCKS,
+)
 from gramian.experiments.drawing import ERROR, RUNS, axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
@@ -27,6 +35,7 @@ class Tables5And6(Experiment):
         "With k-means, the numerical rank of each block is fairly small; with random blocks it "
         "is not."
     )
+    breaks = (RANDOM_BLOCKS, ONE_PASS, MORE_RANKS)
     note = (
         "The paper gives neither gamma nor δ. With gamma 1 and δ = 1e-5 the ranks come close to "
         "its tables: 16 to 29 on the diagonal and 7 to 14 off it with k-means, 47 to 139 and 43 "
@@ -37,7 +46,10 @@ class Tables5And6(Experiment):
         common: Unit = {"data": "ijcnn1", "scale": "none", "n": 4000, "gamma": 1.0, "delta": 1e-5}
         if settings.quick:
             common |= {"data": "iris", "n": 150, "gamma": 0.1}
-        return crossed(partition=["kmeans", "random"], blocks=BLOCKS, **common)
+        return crossed(partition=["kmeans", "random"], blocks=BLOCKS, seed=range(10), **common)
+
+    def trial(self) -> list[Unit]:
+        return [unit for unit in self.units(Settings(quick=True)) if unit["seed"] < 3]
 
     def measure(
         self,
@@ -49,16 +61,26 @@ class Tables5And6(Experiment):
         gamma: float,
         delta: float,
         blocks: int,
+        seed: int,
     ) -> dict[str, Any]:
-        X = _some(data, n, scale)
-        model = BKA(RBF(gamma), 20 * blocks, n_blocks=blocks, partition=partition, random_state=0)
-        found = diagnostics.block_ranks(model.fit(X), X, delta=delta, max_rows=n)
-        return {"ranks": found.numerical.tolist(), "rows": found.rows.tolist()}
+        X = _sample(data, n, scale, seed)
+        model = BKA(
+            RBF(gamma), 20 * blocks, n_blocks=blocks, partition=partition, random_state=seed
+        ).fit(X)
+        ranks = diagnostics.block_ranks(model, X, delta=delta, max_rows=n)
+        found = {"ranks": ranks.numerical.tolist(), "rows": ranks.rows.tolist()}
+        if seed == 0 or n <= audits.MOST_ROWS:
+            labels = np.asarray(model.labels_)
+            own = [X[labels == s] for s in range(len(ranks.rows))]
+            wanted = [[reference.rank(reference.rbf(a, b, gamma), delta) for b in own] for a in own]
+            found["ranks off"] = float(np.abs(ranks.numerical - np.array(wanted)).max())
+        return found | audits.partition(model, X)
 
     def figures(self, results: Results) -> list[Grid]:
         darkest = float(max(np.max(unit["ranks"]) for unit in results))
         drawn = []
-        for unit, title in zip(results, ("By k-means", "At random"), strict=True):
+        first = results.where(seed=results[0]["seed"])
+        for unit, title in zip(first, ("By k-means", "At random"), strict=True):
             header = ["block", *(str(s + 1) for s in range(len(unit["rows"]))), "rows"]
             rows = [
                 [str(s + 1), *ranks, rows]
@@ -71,10 +93,10 @@ class Tables5And6(Experiment):
     def checks(self, results: Results) -> list[Check]:
         off, on = [], []
         for partition in ("kmeans", "random"):
-            ranks = np.array(results.where(partition=partition)[0]["ranks"])
-            beside = ~np.eye(len(ranks), dtype=bool)
-            off.append(float(np.median(ranks[beside])))
-            on.append(float(np.median(ranks.diagonal())))
+            own = [np.array(unit["ranks"]) for unit in results.where(partition=partition)]
+            beside = [ranks[~np.eye(len(ranks), dtype=bool)] for ranks in own]
+            off.append(float(np.median(np.concatenate(beside))))
+            on.append(float(np.median(np.concatenate([ranks.diagonal() for ranks in own]))))
         return [
             Check(
                 off[0] < 0.5 * off[1] and on[0] < 0.5 * on[1],
@@ -92,25 +114,33 @@ class Figure5(Experiment):
         "k-means in the input space performs like spectral clustering on the kernel matrix, but "
         "is much more efficient; random partitions are far worse."
     )
+    breaks = (*FEATURES, *LANDMARKS, RANDOM_BLOCKS, ONE_PASS)
+    per_run = "error", "seconds"
     note = "Columns in [0, 1], 5 blocks. The quick run uses scikit-learn's wine data."
 
     def units(self, settings: Settings) -> list[Unit]:
         where: Unit = {"data": "covtype", "n": 500, "gamma": 1.0, "runs": 10}
         if settings.quick:
-            where = {"data": "wine", "n": 178, "gamma": 3.0, "runs": 5}
+            where = {"data": "wine", "n": 178, "gamma": 3.0, "runs": 10}
         return crossed(partition=["kmeans", "spectral", "random"], rank=[10, 25, 50, 100], **where)
+
+    def trial(self) -> list[Unit]:
+        every = self.units(Settings(quick=True))
+        return [unit | {"runs": 3} for unit in every if unit["rank"] == 25]
 
     def measure(
         self, *, data: str, n: int, gamma: float, partition: str, rank: int, runs: int
     ) -> dict[str, Any]:
-        X, errors, seconds = _some(data, n), [], []
+        errors, seconds, seen = [], [], []
         for seed in range(runs):
+            X = _sample(data, n, "minmax", seed)
             model = BKA(
                 RBF(gamma), rank, n_blocks=BLOCKS, partition=partition, random_state=seed
             ).fit(X)
             errors.append(float(relative_error(model, X)))
             seconds.append(model.times_["partition"])
-        return {"error": errors, "seconds": min(seconds)}
+            seen.append(audits.blocks(model, X))
+        return {"error": errors, "seconds": seconds, **audits.joined(seen)}
 
     def figures(self, results: Results) -> list[Curves]:
         names = {"kmeans": "k-means", "spectral": "spectral", "random": "random"}
@@ -135,6 +165,7 @@ class Figure5(Experiment):
                 times["kmeans"] < times["spectral"],
                 f"k-means takes {1e3 * times['kmeans']:.1f} ms, spectral clustering "
                 f"{1e3 * times['spectral']:.1f} ms.",
+                is_time=True,
             ),
         ]
 
@@ -145,6 +176,7 @@ class Figure6(Experiment):
     claim = (
         "Most cosines between the bases of K_ss and K_st are close to 1, so the bases are similar."
     )
+    breaks = (RANDOM_BLOCKS, ONE_PASS, LARGER_COSINES)
     note = (
         "The paper's figure shows one pair of blocks; this one all 20 pairs of 5 blocks. Random "
         "subspaces of rank r in a block of n rows have squared cosines of r/n on average."
@@ -154,17 +186,30 @@ class Figure6(Experiment):
         where: Unit = {"data": "covtype", "n": 1000, "gamma": 1.0}
         if settings.quick:
             where = {"data": "breast_cancer", "n": 569, "gamma": 0.3}
-        return crossed(rank=[5, 10, 20, 30], blocks=BLOCKS, **where)
+        return crossed(rank=[5, 10, 20, 30], blocks=BLOCKS, seed=range(10), **where)
 
-    def measure(self, *, data: str, n: int, gamma: float, rank: int, blocks: int) -> dict[str, Any]:
-        X, kernel = _some(data, n), RBF(gamma)
-        model = BKA(kernel, 10 * blocks, n_blocks=blocks, random_state=0).fit(X)
-        found = diagnostics.principal_cosines(kernel, X, model.labels_, ranks=(rank,))
+    def trial(self) -> list[Unit]:
+        every = self.units(Settings(quick=True))
+        return [unit | {"n": 200} for unit in every if unit["rank"] == 5 and unit["seed"] < 3]
+
+    def measure(
+        self, *, data: str, n: int, gamma: float, rank: int, blocks: int, seed: int
+    ) -> dict[str, Any]:
+        X, kernel = _sample(data, n, "minmax", seed), RBF(gamma)
+        model = BKA(kernel, 10 * blocks, n_blocks=blocks, random_state=seed).fit(X)
+        labels = np.asarray(model.labels_)
+        found = diagnostics.principal_cosines(kernel, X, labels, ranks=(rank,), max_rows=n)
         cosines = found.cosines[rank]
-        sizes = model.block_sizes_
+        s, t = found.pairs[0]
+        own, other = X[labels == s], X[labels == t]
+        wanted = reference.cosines(
+            reference.rbf(own, own, gamma), reference.rbf(own, other, gamma), rank
+        )
         return {
             "cosine": np.round(cosines[~np.isnan(cosines)], 6).tolist(),
-            "chance": float(np.sqrt(min(1.0, rank / np.median(sizes)))),
+            "chance": float(np.sqrt(min(1.0, rank / np.median(model.block_sizes_)))),
+            "cosines off": float(np.nanmax(np.abs(cosines[0, : len(wanted)] - wanted))),
+            **audits.partition(model, X),
         }
 
     def figures(self, results: Results) -> list[Curves]:
@@ -177,7 +222,10 @@ class Figure6(Experiment):
         return [curves(self.title, axis("rank of the bases"), y, series, said)]
 
     def checks(self, results: Results) -> list[Check]:
-        shares = [float(np.mean(np.array(unit["cosine"]) > 0.9)) for unit in results]
+        shares = [
+            float(np.mean(results.values("cosine", rank=rank) > 0.9))
+            for rank in results.choices("rank")
+        ]
         least = min(results.median("cosine", rank=r) for r in results.choices("rank"))
         chance = max(unit["chance"] for unit in results)
         return [
@@ -194,8 +242,8 @@ class Figure6(Experiment):
         ]
 
 
-def _some(name: str, n: int | None, scale: str = "minmax") -> np.ndarray:
-    return data.some(name, n, scale)[0]
+def _sample(name: str, n: int, scale: str, seed: int) -> np.ndarray:
+    return data.some(name, n, scale, seed=seed)[0]
 
 
 BLOCKWISE = (Tables5And6, Figure5, Figure6)

@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from gramian import theory
+from gramian import diagnostics, theory
 from gramian.analysis.accuracy import ErrorEstimate
+from gramian.approximations import local
 from gramian.approximations.blocks import base as blockwise
 from gramian.approximations.blocks import meka, partition
 from gramian.approximations.blocks.partition import Partition
 from gramian.approximations.kernel_jl import KernelJL
 from gramian.approximations.nystroem import Nystroem
 from gramian.approximations.projected import ProjectedKernel
-from gramian.learners import KernelKMeans, KernelPCA, KernelRidge
+from gramian.kernels import RBF
+from gramian.learners import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
 from gramian.learners.kmeans.centres import KernelCentres
 from gramian.samplers import Diagonal, Landmarks, Uniform
 from gramian.samplers.base import from_rows
@@ -186,7 +188,20 @@ def _half_links(S: np.ndarray, *_: Any) -> np.ndarray:
 
 
 HALF_LINKS = change("links halved", meka, "link_matrix", after(_half_links))
+FEWER_LINKS = change(
+    "half of the links",
+    meka,
+    "linked_blocks",
+    after(lambda linked, *_: linked & (np.add.outer(*2 * [np.arange(len(linked))]) % 2 == 1)),
+)
 LINKS = NO_LINKS, HALF_LINKS
+
+
+def _equal_ranks(old: Any) -> Any:
+    return lambda rule, *rest: old("equal", *rest)
+
+
+EQUAL_RANKS = change("equal ranks for all blocks", blockwise, "choose_ranks", _equal_ranks)
 
 # Kernel-JL.
 
@@ -207,6 +222,21 @@ def _doubled_sketch(old: Any) -> Any:
 
 REPEATED_SKETCH = change("half of the sketch repeated", KernelJL, "_project", _repeated_sketch)
 DOUBLED_SKETCH = change("sketch times 2", KernelJL, "_project", _doubled_sketch)
+
+SKETCH = REPEATED_SKETCH, DOUBLED_SKETCH
+
+
+def _centred(old: Any) -> Any:
+    def fit(self: Any, *args: Any) -> Any:
+        self.centred = True
+        found = old(self, *args)
+        self.centred = False
+        return found
+
+    return fit
+
+
+UNCENTRED = change("centring that was not asked for", KernelJL, "_fit", _centred)
 
 # Learners.
 
@@ -239,6 +269,13 @@ SHIFTED_COMPONENTS = change(
 )
 
 
+def _stray(labels: Any, *_: Any) -> Any:
+    return _shuffled(labels, int(np.max(labels)) + 1)
+
+
+STRAY_LABELS = change("random labels for 10 % of rows", KernelCentres, "predict", after(_stray))
+
+
 def _doubled(old: Any) -> Any:
     def fit(self: Any, *args: Any, **options: Any) -> Any:
         self.alpha = 2 * self.alpha
@@ -248,6 +285,31 @@ def _doubled(old: Any) -> Any:
 
 
 DOUBLE_PENALTY = change("twice the penalty", KernelRidge, "fit", _doubled)
+DOUBLE_PENALTY_OF_CLASSES = change("twice the penalty", KernelRidgeClassifier, "fit", _doubled)
+
+
+def _in_first(old: Any) -> Any:
+    return lambda centres, rows: lambda x: np.zeros(len(x), dtype=np.int32)
+
+
+OTHER_BLOCKS = change("predictions of another block", local, "nearest_in", _in_first)
+SMALLER_GAMMA = change("gamma times 0.9", RBF, "_scale", times(0.9))
+
+# Diagnostics.
+
+
+def _more_ranks(found: Any, *_: Any) -> Any:
+    return replace(found, numerical=found.numerical + 2)
+
+
+def _larger_cosines(found: Any, *_: Any) -> Any:
+    return replace(found, cosines={r: c**0.5 for r, c in found.cosines.items()})
+
+
+MORE_RANKS = change("ranks plus 2", diagnostics, "block_ranks", after(_more_ranks))
+LARGER_COSINES = change(
+    "roots of cosines", diagnostics, "principal_cosines", after(_larger_cosines)
+)
 
 # Sampled columns.
 
@@ -271,6 +333,10 @@ def _without_sizes(old: Any) -> Any:
 WRONG_PRODUCT = change("C scaled by 1.05", theory, "approximate_product", after(_scaled_pair))
 WRONG_SVD = change("H without a column", theory, "linear_time_svd", after(_turned))
 UNIFORM_COLUMNS = change("uniform for columns' norms", sketching, "_draw", _without_sizes)
+
+ALWAYS_PRESERVING = change(
+    "every dictionary preserves", theory, "is_preserving", after(lambda *_: True)
+)
 
 # Bounds.
 

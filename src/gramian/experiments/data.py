@@ -36,12 +36,14 @@ def rows(name: str, scale: str = "minmax", dtype: str = "float64") -> Labelled:
     return X.astype(dtype), y
 
 
-def some(name: str, n: int | None, scale: str = "minmax", dtype: str = "float64") -> Labelled:
-    """Return a fixed random sample of the rows."""
+def some(
+    name: str, n: int | None, scale: str = "minmax", dtype: str = "float64", seed: int = 0
+) -> Labelled:
+    """Return a random sample of the rows."""
     X, y = rows(name, scale, dtype)
     if n is None or n >= len(X):
         return X, y
-    drawn = np.random.default_rng(0).choice(len(X), n, replace=False)
+    drawn = np.random.default_rng(seed).choice(len(X), n, replace=False)
     return X[drawn], y[drawn]
 
 
@@ -62,6 +64,26 @@ def images(name: str, n: int, n_test: int) -> tuple[Labelled, Labelled]:
         return rows, labels[np.arange(count) % len(labels)]
 
     return made(X, y, n, 0), made(X_test, y_test, n_test, 1)
+
+
+def clumps(n: int) -> Labelled:
+    """Return rows of which nine tenths are in one cluster and the others in 40 small ones."""
+    rng = np.random.default_rng(0)
+    places = np.vstack((np.zeros(10), rng.normal(0, 3, (40, 10))))
+    labels = np.where(rng.random(n) < 0.9, 0, rng.integers(1, 41, n))
+    return places[labels] + 0.1 * rng.normal(size=(n, 10)), labels
+
+
+def clustered(name: str, n: int) -> tuple[Labelled, Labelled]:
+    """Return n training rows for kernel k-means, and the others; MNIST has its own test set."""
+    if name == "clumps":
+        return divided(*clumps(n + 400), n)
+    X, y = rows(name, "pixels", "float32")
+    if name == "mnist":
+        if n >= 60_000:
+            return (X[:60_000], y[:60_000]), (X[60_000:], y[60_000:])
+        X, y = X[:60_000], y[:60_000]
+    return divided(X, y, n)
 
 
 # The toy data sets of 004.

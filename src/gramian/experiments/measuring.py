@@ -118,21 +118,30 @@ def least_seconds(call: Callable[[], Any], times: int) -> float:
 PERCENTILE = ("percentile", 25)  # exp(-‖x - y‖²/σ²), σ the 25th percentile of distances
 
 
-def kernel_jl_maps(X: np.ndarray, s: int, r: int) -> dict[str, Callable[[int], np.ndarray]]:
-    """For each method, a function from a seed to r features based on a subsample of s rows."""
+def kernel_jl_maps(X: np.ndarray, s: int, r: int) -> dict[str, Callable[[int], Approximation]]:
+    """For each method, a function from a seed to a map: r features from a subsample of s rows."""
     kernel = RBF(RBF(PERCENTILE).fit(X).gamma_)
     kept = {"rank": r} if r < s else {}
-    models: dict[str, Callable[[int], Approximation]] = {
+    return {
         "Nyström": lambda seed: Nystroem(
             kernel, s, landmarks="uniform", truncation="core", random_state=seed, **kept
         ),
         "fast KPCA": lambda seed: FastKPCA(kernel, r, s, seed),
         "Kernel-JL": lambda seed: KernelJL(kernel, r, n_samples=s, random_state=seed),
     }
-    return {
-        name: lambda seed, make=make: make(seed).fit_transform(X)  # type: ignore[misc]
-        for name, make in models.items()
-    }
+
+
+def mapped(
+    make: Callable[[int], Approximation], X: np.ndarray, seed: int
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Return the features of one of the maps, and its audit."""
+    model = make(seed).fit(X)
+    Z = np.asarray(model.transform(X))
+    if isinstance(model, KernelJL):
+        return Z, audits.sketch(model, X)
+    if isinstance(model, FastKPCA):
+        return Z, audits.subsampled_components(model, X)
+    return Z, audits.approximation(model, X)
 
 
 def rand_index(Z: np.ndarray, y: np.ndarray, k: int, seed: int) -> float:

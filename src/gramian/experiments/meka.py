@@ -16,8 +16,18 @@ from gramian.analysis.accuracy import relative_error
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import MEKA, Nystroem
 from gramian.backend.config import config_context
-from gramian.experiments import data
+from gramian.experiments import audits, data, measuring, reference
 from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.breaks import (
+    DOUBLE_PENALTY,
+    FEATURES,
+    FEWER_LINKS,
+    LANDMARKS,
+    LINKS,
+    ONE_PASS,
+    RANDOM_BLOCKS,
+    UNDERSTATED,
+)
 from gramian.experiments.comparing import by_time, faster, leaner
 from gramian.experiments.drawing import CPU_SECONDS, ERROR, RUNS, SECONDS, axis, curves
 from gramian.experiments.results import Results
@@ -26,11 +36,6 @@ from gramian.learners import KernelRidge
 
 BLOCKS = 5
 LEAST = "The shortest CPU time of the runs, on one thread."
-
-
-def numbers_a_row(model: Any, n: int) -> float:
-    """Return how many numbers an approximation stores per row."""
-    return float(model.nbytes_ / (8 * n))
 
 
 @contextmanager
@@ -51,6 +56,8 @@ def timed(seconds: list[float]) -> Iterator[None]:
 class Figure7(Experiment):
     name = "002/figure-7"
     title = "Kernel ridge regression with Nyström, CSI and MEKA"
+    breaks = (*FEATURES, *LANDMARKS, RANDOM_BLOCKS, ONE_PASS, *LINKS, DOUBLE_PENALTY)
+    per_run = "error", "seconds"
     claim = "MEKA and Nyström are much faster than CSI for kernel regression."
     note = (
         "RBF on columns in [0, 1], with a fifth of the rows held out. Times are compared at equal "
@@ -61,13 +68,13 @@ class Figure7(Experiment):
         methods = ["Nyström uniform", "Nyström CSI", "MEKA"]
         if settings.quick:
             where: list[Unit] = [{"data": "digits", "gamma": 0.05, "penalty": 0.1}]
-            ranks, runs = [10, 20, 40, 80], 3
+            ranks, runs = [10, 20, 40, 80], 10
         else:
             where = [
                 {"data": "wine_quality", "gamma": 10.0, "penalty": 0.5},
                 {"data": "cpusmall", "gamma": 4.0, "penalty": 0.1},
             ]
-            ranks, runs = [10, 20, 40, 80, 160], 5
+            ranks, runs = [10, 20, 40, 80, 160], 10
         return [
             unit
             for each in where
@@ -75,12 +82,17 @@ class Figure7(Experiment):
             if unit["method"] != "MEKA" or unit["rank"] < ranks[-1]
         ]
 
+    def trial(self) -> list[Unit]:
+        own: Unit = {"data": "iris", "gamma": 3.0, "penalty": 0.1, "runs": 3}
+        return crossed(method=["Nyström uniform", "Nyström CSI", "MEKA"], rank=[4, 8], **own)
+
     def measure(
         self, *, data: str, gamma: float, penalty: float, method: str, rank: int, runs: int
     ) -> dict[str, Any]:
         X, y = _labelled(data)
         y = y.astype(np.float64)
         seconds: list[float] = []
+        seen: list[dict[str, float]] = []
         kernel, errors, kept = RBF(gamma), [], 0.0
         for seed in range(runs):
             (train, target), (test, wanted) = _halves(X, y, seed)
@@ -95,8 +107,11 @@ class Figure7(Experiment):
                 model.fit(train, target - mean)
             left = model.predict(test) + mean - wanted
             errors.append(float(np.linalg.norm(left) / np.linalg.norm(wanted)))
-            kept = numbers_a_row(model.approximation_, len(train))
-        return {"error": errors, "seconds": min(seconds), "kept": kept}
+            kept = measuring.numbers_per_row(model.approximation_, len(train))
+            known = {"is_uniform": False} if method == "Nyström CSI" else {}
+            audit = audits.approximation(model.approximation_, train, **known)
+            seen.append({**audit, **audits.ridge(model, train, target - mean, test, penalty)})
+        return {"error": errors, "seconds": seconds, "kept": kept, **audits.joined(seen)}
 
     def figures(self, results: Results) -> list[Curves]:
         drawn = []
@@ -122,6 +137,8 @@ class Figure7(Experiment):
 class Figure8(Experiment):
     name = "002/figure-8"
     title = "MEKA against the threshold ε for links"
+    breaks = (*FEATURES, *LANDMARKS, RANDOM_BLOCKS, ONE_PASS, *LINKS, FEWER_LINKS)
+    per_run = "error", "seconds", "links"
     claim = "A larger ε drops more links: the error is higher and the fit faster."
     note = (
         "gamma 1 (digits: 0.3), all links at ε = 0 and none at 1. The quick run uses "
@@ -133,7 +150,11 @@ class Figure8(Experiment):
         where: Unit = {"data": "ijcnn1", "scale": "none", "gamma": 1.0, "rank": 1000, "blocks": 20}
         if settings.quick:
             where |= {"data": "digits", "scale": "minmax", "gamma": 0.3, "rank": 300}
-        return crossed(threshold=thresholds, **where, runs=3)
+        return crossed(threshold=thresholds, **where, runs=10)
+
+    def trial(self) -> list[Unit]:
+        own: Unit = {"data": "iris", "scale": "none", "gamma": 0.5, "rank": 30, "blocks": 5}
+        return crossed(threshold=[0.0, 0.1, 1.0], **own, runs=3)
 
     def measure(
         self,
@@ -148,7 +169,7 @@ class Figure8(Experiment):
     ) -> dict[str, Any]:
         X = _some(data, None, scale)
         seconds: list[float] = []
-        errors, links = [], []
+        errors, links, seen = [], [], []
         for seed in range(runs):
             model = MEKA(
                 RBF(gamma), rank, n_blocks=blocks, link_threshold=threshold, random_state=seed
@@ -157,7 +178,10 @@ class Figure8(Experiment):
                 model.fit(X)
             errors.append(float(relative_error(model, X, random_state=seed)))
             links.append(int(model.links_.sum()) // 2)
-        return {"error": errors, "seconds": min(seconds), "links": links}
+            near = reference.rbf(np.asarray(model.centres_), np.asarray(model.centres_), gamma)
+            wanted = int(np.count_nonzero(np.triu(near, k=1) > threshold))
+            seen.append({**audits.blocks(model, X), "links missing": wanted - links[-1]})
+        return {"error": errors, "seconds": seconds, "links": links, **audits.joined(seen)}
 
     def figures(self, results: Results) -> list[Curves]:
         x = axis("threshold ε", is_log=False)
@@ -195,6 +219,7 @@ class Figure8(Experiment):
                 seconds[last] < seconds[first],
                 f"The fit takes {1e3 * seconds[first]:.0f} ms with all links, "
                 f"{1e3 * seconds[last]:.0f} ms with none.",
+                is_time=True,
             ),
         ]
 
@@ -206,13 +231,19 @@ class Figure9(Experiment):
         "With few blocks, the bases take most of the time; the number of links grows "
         "quadratically, so they take more and more."
     )
+    breaks = (*FEATURES, RANDOM_BLOCKS, *LINKS, FEWER_LINKS)
+    per_run = "partition", "basis", "links", "psd"
     note = "Rank 100 in each block (digits: 20), gamma 1. The quick run uses digits."
 
     def units(self, settings: Settings) -> list[Unit]:
-        where: Unit = {"data": "ijcnn1", "scale": "none", "gamma": 1.0, "rank": 100, "runs": 5}
+        where: Unit = {"data": "ijcnn1", "scale": "none", "gamma": 1.0, "rank": 100, "runs": 10}
         if settings.quick:
             where |= {"data": "digits", "scale": "minmax", "gamma": 0.05, "rank": 20}
         return crossed(blocks=[3, 5, 10, 15, 20], **where)
+
+    def trial(self) -> list[Unit]:
+        own: Unit = {"data": "iris", "scale": "none", "gamma": 0.5, "rank": 6, "runs": 2}
+        return crossed(blocks=[3, 5], **own)
 
     def measure(
         self, *, data: str, scale: str, gamma: float, rank: int, blocks: int, runs: int
@@ -225,7 +256,13 @@ class Figure9(Experiment):
                 for _ in range(runs)
             ]
         steps = "partition", "basis", "links", "psd"
-        return {step: min(getattr(row, step) for row in found) for step in steps}
+        model = MEKA(RBF(gamma), blocks * rank, n_blocks=blocks, random_state=0).fit(X)
+        pairs = len(model.ranks_) * (len(model.ranks_) - 1) // 2
+        audit = {
+            **audits.blocks(model, X),
+            "links missing": pairs - int(model.links_.sum()) // 2,
+        }
+        return {step: [getattr(row, step) for row in found] for step in steps} | audit
 
     def figures(self, results: Results) -> list[Curves]:
         steps = {
@@ -242,7 +279,9 @@ class Figure9(Experiment):
         return [curves(self.title, axis("blocks"), SECONDS, series, said)]
 
     def checks(self, results: Results) -> list[Check]:
-        basis, links = (results.medians(step, "blocks") for step in ("basis", "links"))
+        basis, links = (
+            {unit["blocks"]: min(unit[step]) for unit in results} for step in ("basis", "links")
+        )
         few, many = min(basis), max(basis)
         shares = [links[c] / (basis[c] + links[c]) for c in (few, many)]
         return [
@@ -250,11 +289,13 @@ class Figure9(Experiment):
                 basis[few] > links[few],
                 f"With {few} blocks, the bases take {1e3 * basis[few]:.1f} ms, the links "
                 f"{1e3 * links[few]:.1f} ms.",
+                is_time=True,
             ),
             Check(
                 shares[1] > 1.5 * shares[0] and links[many] > 3 * links[few],
                 f"The share of the links grows from {100 * shares[0]:.0f} % to "
                 f"{100 * shares[1]:.0f} % with {many} blocks.",
+                is_time=True,
             ),
         ]
 
@@ -262,6 +303,8 @@ class Figure9(Experiment):
 class Figure10(Experiment):
     name = "002/figure-10"
     title = "The Laplacian kernel"
+    breaks = (*FEATURES, *LANDMARKS, RANDOM_BLOCKS, ONE_PASS, *LINKS, UNDERSTATED)
+    per_run = "error", "seconds"
     claim = "MEKA is more memory-efficient and faster than Nyström, RNys and KNys here, too."
     note = (
         "3 blocks. The paper's gamma is 2⁻⁷ on unscaled columns; with columns scaled from [0, "
@@ -274,20 +317,26 @@ class Figure10(Experiment):
     )
 
     def units(self, settings: Settings) -> list[Unit]:
-        where: Unit = {"data": "pendigits", "gamma": 100 * 2.0**-7, "blocks": 3, "runs": 5}
+        where: Unit = {"data": "pendigits", "gamma": 100 * 2.0**-7, "blocks": 3, "runs": 10}
         if settings.quick:
-            where |= {"data": "digits", "gamma": 0.05, "runs": 3}
+            where |= {"data": "digits", "gamma": 0.05}
         ranks = [10, 20, 40, 80]
         others = ["Nyström uniform", "Nyström, rank of W", "Nyström k-means"]
         return crossed(**where, method="MEKA", rank=ranks) + crossed(
             **where, method=others, rank=[*ranks, 160, 320]
         )
 
+    def trial(self) -> list[Unit]:
+        own: Unit = {"data": "iris", "gamma": 1.0, "blocks": 3, "runs": 3}
+        methods = ["MEKA", "Nyström uniform", "Nyström, rank of W", "Nyström k-means"]
+        return crossed(**own, method=methods, rank=[4, 8])
+
     def measure(
         self, *, data: str, gamma: float, method: str, rank: int, blocks: int, runs: int
     ) -> dict[str, Any]:
         X, kernel = _some(data, None), Laplacian(gamma)
         seconds: list[float] = []
+        seen: list[dict[str, float]] = []
         errors, kept = [], 0.0
         for seed in range(runs):
             model = {
@@ -301,8 +350,11 @@ class Figure10(Experiment):
             with timed(seconds):
                 model.fit(X).factor(X).persist()
             errors.append(float(relative_error(model, X, random_state=seed)))
-            kept = numbers_a_row(model, len(X))
-        return {"error": errors, "seconds": min(seconds), "kept": kept}
+            kept = measuring.numbers_per_row(model, len(X))
+            known = {"is_uniform": False} if method == "Nyström k-means" else {}
+            audit = audits.approximation(model, X, **known)
+            seen.append({**audit, **audits.reported_error(model, X, errors[-1])})
+        return {"error": errors, "seconds": seconds, "kept": kept, **audits.joined(seen)}
 
     def figures(self, results: Results) -> list[Curves]:
         memory = {m: results.over("kept", "error", method=m) for m in results.choices("method")}

@@ -60,6 +60,20 @@ def tail(K: Array, k: int) -> float:
     return float(np.linalg.norm(np.linalg.svd(K, compute_uv=False)[k:]))
 
 
+def rank(K: Array, delta: float) -> int:
+    """The number of singular values above max(rows, columns) ‖K‖₂ δ (002, tables 5 and 6)."""
+    values = np.linalg.svd(K, compute_uv=False)
+    return int(np.count_nonzero(values > max(K.shape) * values[0] * delta))
+
+
+def cosines(own: Array, other: Array, count: int) -> Array:
+    """Cosines of the principal angles between leading left singular vectors (002, figure 6)."""
+    U, V = (
+        np.linalg.svd(K)[0][:, : min(count, rank(K, np.finfo(float).eps))] for K in (own, other)
+    )
+    return np.linalg.svd(U.T @ V, compute_uv=False)
+
+
 def linked(K: Array, bases: list[Array], members: list[Array], links: Array) -> Array:
     """MEKA's K̃ (002, section 4): U_s U_sᵀ on the diagonal, U_s L_st U_tᵀ where s and t are linked.
 
@@ -116,6 +130,16 @@ def kernel_distances(K: Array, across: Array, diagonal: Array, labels: Array) ->
     members /= members.sum(axis=1)[:, None]
     within = np.sum(members * (members @ K), axis=1)
     return diagonal[:, None] - 2 * across @ members.T + within
+
+
+def plus_plus(K: Array, k: int, rng: np.random.Generator) -> Array:
+    """Row numbers of the seeds of k-means++ (003, proposition 3)."""
+    chosen = [int(rng.integers(len(K)))]
+    for _ in range(k - 1):
+        far = K.diagonal()[:, None] + K.diagonal()[chosen] - 2 * K[:, chosen]
+        least = np.maximum(far.min(axis=1), 0.0)
+        chosen.append(int(rng.choice(len(K), p=least / least.sum())))
+    return np.array(chosen)
 
 
 # Ridge regression and principal components (001).
@@ -244,12 +268,64 @@ def meka_bound(
     return float(np.linalg.norm(values[rank:]) + sampling + 2 * np.linalg.norm(off))
 
 
+# Landmarks that depend on each other (000, proposals).
+
+
+def by_residuals(K: Array, m: int, rng: np.random.Generator) -> Array:
+    """Randomly pivoted Cholesky: each row in proportion to the diagonal that is left over."""
+    left, chosen = K.diagonal().copy(), np.zeros(0, dtype=int)
+    columns = np.zeros((len(K), 0))
+    for _ in range(m):
+        i = rng.choice(len(K), p=left / left.sum())
+        column = (K[:, i] - columns @ columns[i]) / sqrt(left[i])
+        columns, chosen = np.column_stack((columns, column)), np.append(chosen, i)
+        left = np.where(left > PRECISION, np.maximum(left - column**2, 0.0), 0.0)
+        left[chosen] = 0.0
+    return chosen
+
+
+def by_volume(K: Array, m: int, rng: np.random.Generator) -> Array:
+    """A k-DPP: P(S) ∝ det K[S, S] (Kulesza and Taskar, 2012, algorithms 1 and 8)."""
+    values, vectors = np.linalg.eigh(K)
+    values = np.maximum(values, 0.0) / values[-1]
+    table = np.zeros((m + 1, len(K) + 1))  # elementary symmetric polynomials of the first values
+    table[0] = 1.0
+    for n, value in enumerate(values, start=1):
+        table[1:, n] = table[1:, n - 1] + value * table[:-1, n - 1]
+    kept, left = [], m
+    for n in range(len(K), 0, -1):
+        if left and rng.random() < values[n - 1] * table[left - 1, n - 1] / table[left, n]:
+            kept.append(n - 1)
+            left -= 1
+    V, chosen = vectors[:, kept], []
+    while V.shape[1]:
+        chances = np.sum(V**2, axis=1)
+        i = rng.choice(len(K), p=chances / chances.sum())
+        chosen.append(i)
+        j = int(np.argmax(np.abs(V[i])))
+        V = np.delete(V - np.outer(V[:, j], V[i] / V[i, j]), j, axis=1)
+        V = np.linalg.qr(V)[0] if V.shape[1] else V
+    return np.array(chosen)
+
+
 # Numbers of landmarks (003).
 
 
 def leverage(K: Array, gamma: float) -> Array:
     """τ_i(γ) = [K (K + γI)⁻¹]_ii."""
     return np.linalg.solve(K + gamma * np.eye(len(K)), K).diagonal()
+
+
+def leverage_of(K: Array, dimension: float) -> Array:
+    """Leverage scores with the γ at which they sum to this dimension."""
+    values, vectors = np.linalg.eigh(K)
+    values = np.maximum(values, 0.0)
+    low, high = -30.0, 30.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        wide = np.sum(values / (values + np.exp(middle))) > dimension
+        low, high = (middle, high) if wide else (low, middle)
+    return np.asarray(vectors**2 @ (values / (values + np.exp(low))))
 
 
 def landmarks_needed(n: int, size: float, epsilon: float, delta: float) -> int:
@@ -268,3 +344,56 @@ def is_preserving(K: Array, chosen: Array, gamma: float, epsilon: float) -> bool
     right = np.linalg.inv(features.T @ features + gamma * np.eye(size))
     least = np.linalg.eigvalsh(gamma / (1 - epsilon) * right - left)[0]
     return bool(least >= -1e-7)
+
+
+# Kernel-JL's bounds (004). Σ = K / n, s_A = tr A / ‖A‖, κ = max k(x, x).
+
+
+def jl_rates(K: Array, s: int, r: int, tau: float) -> tuple[float, float]:
+    """The two terms of theorem 1, with its open constant as 1."""
+    values = np.maximum(np.linalg.eigvalsh(K), 0.0) / len(K)
+    norm, kappa = values[-1], K.diagonal().max()
+    cubes, sums = np.sum(values**3) / norm**3, np.sum(values) / norm
+    sketch = 3 * norm**3 * (sqrt(2 * cubes) + sqrt(tau)) / sqrt(r)
+    return float(sketch), float(28 * norm**2.5 * sqrt(2 * kappa * sums * tau) / sqrt(s))
+
+
+def jl_sizes(K: Array, tau: float) -> tuple[int, int]:
+    """How many rows and features theorem 1 asks for: 6272 κ s_Σ⁵ τ / ‖Σ‖, and max(4 s_Σ³, τ)."""
+    values = np.maximum(np.linalg.eigvalsh(K), 0.0) / len(K)
+    norm, kappa = values[-1], K.diagonal().max()
+    rows = 6272 * kappa * (np.sum(values) / norm) ** 5 * tau / norm
+    features = max(4 * np.sum(values**3) / norm**3, tau)
+    return ceil(rows * (1 - 1e-12)), ceil(features * (1 - 1e-12))
+
+
+def outside(K: Array, k: int) -> float:
+    """ε of assumption 1: the largest part of a row's squared norm beyond k eigenvectors."""
+    values, vectors = np.linalg.eigh(K)
+    parts = vectors**2 * np.maximum(values, 0.0)
+    return float(np.max(parts[:, :-k].sum(axis=1) / parts.sum(axis=1)))
+
+
+def jl_distance_bound(K: Array, distance: float, s: int, r: int, tau: float) -> float:
+    """(12): λ_1³ ‖f - g‖² and the error of theorem 1."""
+    return float((np.linalg.norm(K, 2) / len(K)) ** 3 + sum(jl_rates(K, s, r, tau))) * distance
+
+
+def jl_separation_bound(K: Array, k: int, apart: float, s: int, r: int, tau: float) -> float:
+    """(11): λ_k³ (Δ - 4εκ), less the error of theorem 1 times 4κ."""
+    kappa, value = K.diagonal().max(), np.linalg.eigvalsh(K)[-k] / len(K)
+    kept = value**3 * (apart - 4 * outside(K, k) * kappa)
+    return float(kept - 4 * kappa * sum(jl_rates(K, s, r, tau)))
+
+
+def jl_means_bound(K: Array, labels: Array, s: int, r: int, tau: float) -> float:
+    """(13): λ_1³ (‖μ_1 - μ_2‖² - σ/(π_1 π_2)), less the error of theorem 1 times ‖μ_1 - μ_2‖²."""
+    K = centred(K)
+    own = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    weights = np.zeros(len(K))
+    weights[own[0]], weights[own[1]] = 1 / len(own[0]), -1 / len(own[1])
+    between = weights @ K @ weights
+    inside = max(np.linalg.norm(centred(K[np.ix_(i, i)]), 2) / len(i) for i in own)
+    shares = len(own[0]) * len(own[1]) / len(K) ** 2
+    largest = np.linalg.norm(K, 2) / len(K)
+    return float(largest**3 * (between - inside / shares) - sum(jl_rates(K, s, r, tau)) * between)

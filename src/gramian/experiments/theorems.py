@@ -193,7 +193,7 @@ class Theorem10(Bounded):
     def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> dict[str, Any]:
         X, _ = data.rows("iris", "none")
         kernel, K = RBF(gamma), reference.rbf(X, X, gamma)
-        own = {"landmarks": Diagonal(), "rank": k, "truncation": "core"}
+        own: dict[str, Any] = {"landmarks": Diagonal(), "rank": k, "truncation": "core"}
         found = measuring.audited(
             lambda seed: Nystroem(kernel, columns, random_state=seed, **own),
             X,

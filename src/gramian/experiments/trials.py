@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from gramian.approximations.base import warnings_as_notes
+from gramian.backend.config import config_context
 from gramian.backend.threads import one_blas_thread
 from gramian.experiments.base import Check, Experiment, Unit, Verdict
 from gramian.experiments.breaks import Break
@@ -27,7 +28,7 @@ class Trial(NamedTuple):
 
 def measured(experiment: Experiment, units: list[Unit]) -> Verdict:
     """Measure and judge, without the store."""
-    with warnings_as_notes([]), one_blas_thread():
+    with warnings_as_notes([]), one_blas_thread(), config_context(n_threads=1):
         return experiment.verdict(Results({**u, **experiment.measure(**u)} for u in units))
 
 

@@ -41,8 +41,9 @@ pictures["truth"] = values
 figure, panels = plt.subplots(2, 5, figsize=(11.5, 4.9))
 detail = np.s_[55:105, 60:110]
 for (above, below), (name, picture) in zip(panels.T, pictures.items()):
-    error = np.abs(picture - values)[~known].mean()
-    title = f"{name}\nerror {error:.3f}" if name in kernels else f"{name}\n"
+    wrong = (picture - values)[~known]
+    square, absolute = np.sqrt(np.mean(wrong**2)), np.abs(wrong).mean()
+    title = f"{name}\n{square:.3f}, {absolute:.3f}" if name in kernels else f"{name}\n"
     above.imshow(picture.reshape(image.shape), cmap="gray", vmin=0, vmax=1)
     above.add_patch(plt.Rectangle((60, 55), 50, 50, fill=False, color="#e08a1e", lw=1.5))
     below.imshow(picture.reshape(image.shape)[detail], cmap="gray", vmin=0, vmax=1)
@@ -51,7 +52,8 @@ for (above, below), (name, picture) in zip(panels.T, pictures.items()):
         axes.set(xticks=[], yticks=[])
 
 # %%
-# The error is the mean absolute error over the pixels that were not known; brightness is between 0
-# and 1. Below is the part inside the frame. A block's model knows only the pixels of the block, so
+# The two numbers are the root mean square and the mean absolute error over the pixels that were not
+# known; brightness is between 0 and 1. By the first, ``Local`` gains little; by the second, more.
+# Below is the part inside the frame. A block's model knows only the pixels of the block, so
 # predictions may jump where two blocks meet; around Nyström, the blocks share what is smooth. See
 # :doc:`/local` for measurements on ten data sets.

@@ -183,7 +183,7 @@ class TestRefusals:
             with config_context(memory_budget=budget):
                 gram = gramian.Gram("linear", X)
                 chosen[budget] = type(gramian.as_sampler("auto", gram, 200)).__name__
-        assert chosen == {"500MB": "KMeansCentres", "50MB": "RPCholesky", "9MB": "Uniform"}
+        assert chosen == {"500MB": "RobustCentres", "50MB": "RPCholesky", "9MB": "Uniform"}
 
     def test_clusters_without_end(self, rng):
         X = rng.standard_normal((8000, 5))

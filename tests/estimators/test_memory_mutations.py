@@ -112,6 +112,7 @@ CHOICES = {
     "ColumnNorm": (100_000, 2, 50),
     "Probabilities": (1_000_000, 1, 100),
     "KMeansCentres": (20_000, 100, 500),
+    "RobustCentres": (20_000, 100, 500),
     "KMeansPlusPlus": (300_000, 1, 5),
     "RPCholesky": (20_000, 3, 100),
     "Greedy": (20_000, 3, 60),

@@ -3,11 +3,12 @@
 Let T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½. Then weighted fitted values are T c for each alpha,
 and the leverage of row i is h_i = Σ_j ± T_ij² / (λ_j + alpha). A fit without row i, with all its
 weight, has the residual (y_i - f_i) / (1 - h_i) there. Generalised cross-validation replaces each
-h_i by their mean.
+h_i by their mean. Equal rows are left out together (``repeats.py``).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -18,11 +19,57 @@ from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.learners.ridge.exact import other_memory, weighted_matrix
 from gramian.learners.ridge.factored import Decomposition, Sums, from_sums, targets_bytes
+from gramian.learners.ridge.repeats import Repeats, repeats_bytes
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, projected, unprojected
 from gramian.rows import ArrayRows
+
+FLAT = 0.99  # of an error: what is above it is hardly larger
+ROUNDED = 1e-12  # a sum of squares is known to this part of it
+
+
+class PathWarning(UserWarning):
+    """The chosen alpha is the smallest or the largest of those that were tried.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gramian import KernelRidge, PathWarning
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 0.0, 1.0]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = KernelRidge(("loo", [1e-3, 1e-2])).fit(X, y)
+    >>> caught[0].category is PathWarning
+    True
+    """
+
+
+def warn_at_an_edge(solution: Solution, rule: Rule | None) -> None:
+    """Warn if the error still falls by more than a hundredth where the path of alphas ends."""
+    if rule is None or solution.path is None or solution.alphas is None:
+        return
+    order = np.argsort(solution.path.alphas)
+    alphas, errors = solution.path.alphas[order], solution.path.errors[order]
+    errors = errors.mean(axis=1, keepdims=True) if rule.shared else errors
+    if len(alphas) == 1:
+        return
+    falls = FLAT * errors[[1, -2]] > errors[[0, -1]]
+    small, large = (falls & (solution.alphas == alphas[[0, -1], None])).any(axis=1)
+    if not (small or large):
+        return
+    end, value = ("smallest", alphas[0]) if small else ("largest", alphas[-1])
+    reason = "The target may have no noise" if small else "The kernel may explain nothing"
+    advice = "set alpha to a number, or look at gamma"
+    if rule.grid is not None:
+        advice = f"try {'smaller' if small else 'larger'} ones"
+    warnings.warn(
+        f"alpha={rule.error!r} chose the {end} alpha ({value:.2g}) of its path, where the error "
+        f"still falls. {reason}: {advice}.",
+        PathWarning,
+        stacklevel=6,
+    )
 
 
 class ExactPath(Strategy[System]):
@@ -34,7 +81,8 @@ class ExactPath(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         square = 8 * system.gram.shape[0] ** 2
         # Eigenvectors, also scaled.
-        return [{**other_memory(system), "kernel matrix": square, "decomposition": 3 * square}]
+        own = {"kernel matrix": square, "decomposition": 3 * square}
+        return [{**other_memory(system), "equal rows": repeats_bytes(system), **own}]
 
     def solve(self, system: System) -> Solution:
         gram, rule = system.gram, system.rule
@@ -53,15 +101,18 @@ class ExactPath(Strategy[System]):
             values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
         turned = xp.matrix_transpose(V) @ B
         roots = xp.sqrt(xp.abs(values))
-        host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
+        sums, repeats = Sums.without_features(system.Y, system.weights), Repeats.of(system)
+        right = turned
+        if repeats is not None:  # without what only rounding lets a matrix of equal rows explain
+            right = xp.matrix_transpose(V) @ system.weighted(repeats.means)
+        host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * right)]
         spectrum = Decomposition(host[0], np.empty(0), host[1])
-        sums = Sums.without_features(system.Y, system.weights)
         alphas = rule.alphas(spectrum.values, gram.dtype)
         if rule.error == "gcv":
-            errors = gcv_errors(spectrum, sums, alphas)
+            errors = gcv_errors(spectrum, sums, alphas, repeats)
         else:
             rows = Factors(ArrayRows(V * roots))
-            errors = loo_errors(rows, None, spectrum, B, None, sums.weight, alphas)
+            errors = loo_errors(rows, None, spectrum, system, sums.weight, alphas, repeats)
         chosen = rule.choose(alphas, errors)
         dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
         return Solution(system.weighted(dual), alphas=chosen, path=AlphaPath(alphas, errors))
@@ -83,6 +134,7 @@ class FactoredPath(Strategy[System]):
             *from_sums(system, copies * 8 * r**2),
             {
                 **targets_bytes(system),
+                "equal rows": repeats_bytes(system),
                 "sums": 8 * r**2,
                 "decomposition": 2 * 8 * r**2 + turned,
                 "blocks": max((Z.walk_bytes(spare) for Z in C.parts), default=0),
@@ -102,46 +154,55 @@ def factored_path(
 ) -> tuple[np.ndarray, np.ndarray, AlphaPath]:
     """Return θ (r, n_targets), the chosen alphas (n_targets,), and the path.
 
-    Only "loo" needs the system, for its rows.
+    "loo" needs the system, for its rows; "gcv" only to see which rows are equal.
     """
     spectrum = Decomposition.of(sums, core)
     alphas = rule.alphas(spectrum.values, dtype)
+    repeats = None if system is None else Repeats.of(system)
     if rule.error == "gcv":
-        errors = gcv_errors(spectrum, sums, alphas)
+        errors = gcv_errors(spectrum, sums, alphas, repeats)
     else:
         assert system is not None
         rows, P = unprojected(system.factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
-        B = system.weighted(system.Y)
-        errors = loo_errors(
-            rows, turn, spectrum, B, system.root, sums.weight, alphas, precise=system.precise
-        )
+        errors = loo_errors(rows, turn, spectrum, system, sums.weight, alphas, repeats)
     chosen = rule.choose(alphas, errors)
     return spectrum.solve(chosen), chosen, AlphaPath(alphas, errors)
 
 
-def gcv_errors(spectrum: Decomposition, sums: Sums, alphas: np.ndarray) -> np.ndarray:
+def gcv_errors(
+    spectrum: Decomposition, sums: Sums, alphas: np.ndarray, repeats: Repeats | None = None
+) -> np.ndarray:
     """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed."""
+    sums = sums if repeats is None else repeats.between(sums)
     errors = np.full((len(alphas), len(sums.squares)), np.inf)
     values, signs = spectrum.values, spectrum.signs
     for i in np.flatnonzero(values.min() + alphas > 0):
         shifted = values + alphas[i]
         explained = (signs * (shifted + alphas[i]) / shifted**2) @ spectrum.right**2
         free = 1.0 - (values / shifted).sum() / sums.rows
-        errors[i] = np.maximum(sums.squares - explained, 0.0) / sums.weight / free**2
+        # Where the fit interpolates, both parts vanish: rounding must not decide their ratio.
+        missed = np.maximum(sums.squares - explained, ROUNDED * sums.squares)
+        errors[i] = missed / sums.weight / max(free, ROUNDED) ** 2
     return errors
 
 
 def loo_errors(
-    rows: Factors, turn: Array | None, spectrum: Decomposition, B: Array, root: Array | None,
-    weight: float, alphas: np.ndarray, *, precise: bool = False,
+    rows: Factors, turn: Array | None, spectrum: Decomposition, system: System, weight: float,
+    alphas: np.ndarray, repeats: Repeats | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return mean squared leave-one-out errors, shape (n_alphas, n_targets), in one pass.
 
-    T of a block is its rows times ``turn`` (columns, r), times the ``root`` (n, 1) of their
-    weights. B (n, n_targets) has the weighted targets.
+    T of a block is its rows times ``turn`` (columns, r), times the root (n, 1) of their weights; if
+    ``turn`` is None, the rows are T.
     """
+    B = system.weighted(system.Y if repeats is None else repeats.means)
+    root = None if turn is None else system.root
+    shares, precise = (
+        None if repeats is None else repeats.shares,
+        turn is not None and system.precise,
+    )
     xp, n_targets = rows.xp, B.shape[1]
     errors = np.full((len(alphas), n_targets), np.inf)
     usable = np.flatnonzero(spectrum.values.min() + alphas > 0)
@@ -155,25 +216,28 @@ def loo_errors(
     onto_leverage = array_ops.like(inverse, rows.parts.example(), dtype)
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
+    weighted, grouped = root is not None, shares is not None
 
     def prepare(columns: slice) -> Callable[..., Array]:
         part_turn = turn if turn is None else turn[columns, :]
 
-        def part(c: Array, b: Array, *w: Array) -> Array:
+        def part(c: Array, b: Array, *others: Array) -> Array:
             T = array_ops.astype(c, dtype)
             T = T if part_turn is None else T @ part_turn
-            T = T * array_ops.astype(w[0], dtype) if w else T
+            T = T * array_ops.astype(others[0], dtype) if weighted else T
             values = array_ops.astype(T @ onto_values, xp.float64)
-            free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)
+            leverage = array_ops.astype((T * T) @ onto_leverage, xp.float64)
+            free = 1.0 - (leverage * others[-1] if grouped else leverage)
             free = xp.where(free > least, free, xp.full_like(free, least))
             missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
             return xp.sum((missed / free[:, :, None]) ** 2, axis=0)
 
         return part
 
-    aligned = [rows.arrange(a) for a in (B, root) if a is not None]
+    aligned = [rows.arrange(a) for a in (B, root, shares) if a is not None]
     spare = 8 * (2 * len(inverse) + 3 * len(usable) * (n_targets + 1))
     parts = rows.sum(prepare, *aligned, row_bytes=spare, label="leaving out rows")
     total = sum(np.asarray(array_ops.to_numpy(part)) for part in parts)
-    errors[usable] = total / weight
+    within = 0.0 if repeats is None else repeats.within
+    errors[usable] = (total + within) / weight
     return errors

@@ -113,7 +113,7 @@ CHOICES = {
     "Probabilities": (1_000_000, 1, 100),
     "KMeansCentres": (20_000, 100, 500),
     "RobustCentres": (20_000, 100, 500),
-    "KMeansPlusPlus": (300_000, 1, 5),
+    "KMeansPlusPlus": (100_000, 1, 70),
     "RPCholesky": (20_000, 3, 100),
     "Greedy": (20_000, 3, 60),
     "KDPP": (20_000, 3, 100),

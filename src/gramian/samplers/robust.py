@@ -19,7 +19,7 @@ from gramian.samplers.pivoted import pivoted_cholesky
 __all__ = ["RobustCentres"]
 
 COARSE = 16  # one centre in so many explains the rows coarsely
-INSPECTED, LEAST_INSPECTED = 256, 32  # rows explained worst, and as many random ones
+INSPECTED, LEAST_INSPECTED = 128, 32  # rows explained worst, and as many random ones
 UNEVEN = 1.8  # what m further pivots would remove at their first one's rate, times what is left
 POOL, LEAST_POOL = 15, 3000  # rows per pivot, and at least
 FAR = 2  # of these, the rows explained worst
@@ -35,7 +35,7 @@ class RobustCentres(Sampler):
     centres. One more row, drawn in proportion to E_ii, reduces the trace of E by tr E² / tr E on
     average. If that is more than 1.8 / m of tr E, pivots replace the centres: they are drawn
     from the worst 2 m rows and 13 m random ones (together at least 3,000), with weights. It takes
-    n (2 + m / 16) kernel values, those among 512 rows and the centres, and for pivots 15 m².
+    n (2 + m / 16) kernel values, those among 256 rows and the centres, and for pivots 15 m².
 
     See Also
     --------
@@ -85,7 +85,8 @@ class RobustCentres(Sampler):
             return KMeansCentres().select_bytes(rows, m)
         seen, wide = self._pool_size(rows, m), 2 * some + m
         inspects = 4 * 8 * wide**2 + 2 * wide * rows.row_bytes
-        pivots = seen * (2 * m * array_ops.itemsize(rows.dtype) + 3 * rows.row_bytes)
+        factor = (m + max(4, m // 4)) * array_ops.itemsize(rows.dtype)
+        pivots = seen * (factor + 3 * rows.row_bytes)
         own = max(inspects, pivots) + m * self.landmark_bytes(rows) + 5 * 8 * rows.shape[0]
         return max(KMeansCentres().select_bytes(rows, m), own)
 

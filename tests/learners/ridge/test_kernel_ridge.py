@@ -34,9 +34,6 @@ from gramian.learners.ridge.systems import PATIENCE
 from gramian.matrices.factors import unprojected
 from gramian.testing import check_learner
 
-# Short grids, whose ends are as good as any.
-pytestmark = pytest.mark.filterwarnings("ignore::gramian.PathWarning")
-
 NYSTROEM = Nystroem(RBF(0.5), 25, random_state=0)
 
 

@@ -19,9 +19,6 @@ from gramian import (
 from gramian.learners.ridge import local as local_ridge
 from gramian.testing import check_learner, check_memory
 
-# Short grids, whose ends are as good as any.
-pytestmark = pytest.mark.filterwarnings("ignore::gramian.PathWarning")
-
 KERNEL = RBF(0.3)
 INNER = [KERNEL, Nystroem(KERNEL, 20, random_state=0)]
 N = 120

@@ -81,6 +81,7 @@ def test_a_path_that_ends_at_an_edge_says_so(grid, end):
         KernelRidge(("loo", grid), RBF(1.0)).fit(X, y)
 
 
+@pytest.mark.filterwarnings("error::gramian.PathWarning")
 def test_a_single_alpha_and_one_inside_say_nothing():
     X, y = repeated(np.ones(80, int))
     KernelRidge(("loo", [1.0]), RBF(1.0)).fit(X, y)

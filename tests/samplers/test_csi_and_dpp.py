@@ -162,7 +162,7 @@ def test_what_is_kept_per_candidate_is_that_of_the_dense_matrices(centred):
     K = np.array(gram.dense())
     state = _LookAhead(gram, 12, 8, X[:, :2].copy(), centred)
     for row in range(0, 60, 5):  # some of them ahead already, most not
-        state.look_ahead(8)
+        state.look_ahead(8, 0.5)
         state.take(row)
         A, F, G = state.ahead, state.F[:, : state.seen], state.F[:, : state.taken]
         B = np.hstack([np.ones((60, 1)), G]) if centred else G
@@ -181,7 +181,7 @@ def test_a_column_hardly_seen_promises_little():
     K = np.diag([4.0, 1.0, 1.0, 1.0])
     K[0, 1] = K[1, 0] = 0.01
     state = _LookAhead(Gram("precomputed", K), 2, 1, np.eye(4)[:, :1], False)
-    state.look_ahead(1)
+    state.look_ahead(1, 0.0)
     predicts = state.gains()[1]
     assert predicts[0] > 0.99
     assert (predicts[1:] < 1e-3).all()
@@ -211,6 +211,18 @@ def test_it_predicts_what_a_direction_of_small_variance_says(seed):
     found = loss(K, chosen(CSI(), "linear", X, 5, y=y), y)
     assert found < 0.1 * np.median([loss(K, indices, y) for indices in blind])
     assert found < 0.1 * loss(K, blind[0], y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_slow_spectrum_it_looks_ahead_to_what_predicts(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 10))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    K, Y = np.array(Gram(RBF(0.2), X).dense()), y[:, None]
+    found = loss(K, chosen(CSI(), RBF(0.2), X, 40, y=y), Y)
+    uniform = [loss(K, rng.choice(400, 40, replace=False), Y) for _ in range(5)]
+    assert found < 0.5 * np.mean(uniform)
+    assert found < 1.2 * loss(K, chosen(CSI(delta=200), RBF(0.2), X, 40, y=y), Y)
 
 
 def test_what_it_says_of_a_bad_target_or_parameter():

@@ -452,3 +452,30 @@ def test_given_probabilities_are_taken():
     C, _ = approximate_product(np.diag([1.0, 2.0, 3.0]), EYE, 50, [0.0, 1.0, 0.0], rng=0)
     assert_allclose(C @ C.T, np.diag([0.0, 4.0, 0.0]), atol=1e-12)
     assert_allclose(np.matmul(*approximate_product(EYE, EYE, 20_000, P, rng=0)), EYE, atol=0.05)
+
+
+def test_clustering_on_landmarks_costs_at_most_the_bound(rng):
+    middles = 6.0 * np.array([[0, 0], [1, 0], [0, 1]])
+    X = np.repeat(middles, 30, axis=0) + rng.standard_normal((90, 2))
+    gram, n, k = Gram(RBF(0.5), X), len(X), 3
+    K, labels = np.array(gram.dense()), np.repeat(np.arange(k), 30)
+    S = (labels[:, None] == labels) / 30.0  # the projection on this clustering
+    for ridge in 0.5, 2.0, 8.0:
+        dimension = theory.effective_dimension(gram, ridge=ridge)
+        for m in 10, 30, 60:
+            chosen = rng.choice(n, m, replace=False)
+            if not theory.is_preserving(gram, chosen, ridge):
+                continue
+            C = K[:, chosen]
+            projected = C @ np.linalg.pinv(K[np.ix_(chosen, chosen)], 1e-12) @ C.T
+            excess = np.trace(S @ (K - projected) @ S) / n
+            bound = theory.clustering_bound(n, k, ridge=ridge, effective_dimension=dimension)
+            assert excess <= bound
+    assert theory.clustering_bound(100, 5, ridge=2.0, effective_dimension=3.0) == 3 * 2 / 50
+    assert theory.clustering_bound(100, 3, ridge=2.0, effective_dimension=5.0) == 3 * 2 / 50
+
+
+def test_diagonal_draws_by_what_the_bound_needs():
+    gram = Gram("linear", [[1.0], [2.0], [3.0]])
+    drawn = gramian.Diagonal().select(gram, 50, np.random.default_rng(0))
+    assert_allclose(drawn.probabilities, np.array([1, 4, 9])[drawn.indices] / 14)

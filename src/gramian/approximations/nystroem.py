@@ -60,7 +60,8 @@ class Nystroem(ProjectedApproximation):
         The number m of landmarks; "sqrt" is the square root of the number of rows, rounded up.
     landmarks : str, Sampler or array, default="auto"
         How landmarks are selected; see :func:`gramian.sampler_names`. "auto" uses k-means centres
-        for sparse and dense rows. It uses randomly pivoted Cholesky for rows that are not vectors,
+        for sparse and dense rows, or pivots if a few rows carry the centres' error
+        (:class:`RobustCentres`). It uses randomly pivoted Cholesky for rows that are not vectors,
         or so wide that dense centres take more than a sixteenth of the memory budget. An array has
         the landmarks themselves: points of shape (m, n_columns), m objects, or m row numbers.
     rank : int, optional

@@ -13,7 +13,7 @@ from gramian.learners.losses import (
     KernelSVR,
 )
 from gramian.learners.pca import KernelPCA
-from gramian.learners.ridge import KernelRidge, KernelRidgeClassifier
+from gramian.learners.ridge import KernelRidge, KernelRidgeClassifier, PathWarning
 
 __all__ = [
     "KernelExpectileRegressor",
@@ -29,4 +29,5 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "OnlineKernelKMeans",
+    "PathWarning",
 ]

@@ -17,6 +17,7 @@ from gramian.samplers.dpp import KDPP
 from gramian.samplers.given import GivenIndices, GivenPoints
 from gramian.samplers.leverage import BLESS, SQUEAK, LeverageScores, RecursiveLeverage
 from gramian.samplers.pivoted import Greedy, RPCholesky, factor_bytes
+from gramian.samplers.robust import RobustCentres
 from gramian.samplers.uniform import ColumnNorm, Diagonal, Probabilities, Uniform
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Probabilities",
     "RPCholesky",
     "RecursiveLeverage",
+    "RobustCentres",
     "Sampler",
     "Uniform",
     "as_sampler",
@@ -64,9 +66,9 @@ def sampler_names() -> list[str]:
 def as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int = 1) -> Sampler:
     """Return a sampler for a name, points, row numbers or a sampler.
 
-    "auto" uses k-means centres if rows are vectors, sparse or dense, and m dense ones take at most
-    a sixteenth of the memory budget. Otherwise it uses randomly pivoted Cholesky, or uniform draws
-    if the Cholesky factor for m landmarks takes more than half of the budget.
+    "auto" uses :class:`RobustCentres` if rows are vectors, sparse or dense, and m dense ones take
+    at most a sixteenth of the memory budget. Otherwise it uses randomly pivoted Cholesky, or
+    uniform draws if the Cholesky factor for m landmarks takes more than half of the budget.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int = 1) -> Samp
     --------
     >>> from gramian import Gram, as_sampler
     >>> as_sampler("auto", Gram("linear", [[1.0], [2.0]]))
-    KMeansCentres()
+    RobustCentres()
     """
     sampler = _as_sampler(landmarks, gram, m)
     if not sampler.spreads:
@@ -99,7 +101,7 @@ def _as_sampler(landmarks: str | Sampler | Array, gram: Gram, m: int) -> Sampler
         if landmarks == "auto":
             vectors = not isinstance(gram.kernel, Precomputed) and not gram.rows.are_objects
             if vectors and KMeansCentres.are_affordable(gram.rows, m):
-                return KMeansCentres()
+                return RobustCentres()
             factor = factor_bytes(gram.rows, m)
             return RPCholesky() if factor <= config.memory_budget() // 2 else Uniform()
         if landmarks in _BY_NAME:

@@ -9,7 +9,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive_integer
 from gramian.kernels import Precomputed
 from gramian.matrices.gram import Gram
-from gramian.rows import Rows
+from gramian.rows import Rows, even_spans
 from gramian.samplers.base import (
     Landmarks,
     Oracle,
@@ -23,6 +23,8 @@ from gramian.samplers.kmeans import centred, lloyd, lloyd_bytes
 __all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
 
 CENTRES_PART = 16  # "auto" allows centres this part of the memory budget: there are several copies
+COLUMNS = 16  # of the matrix, in memory at once
+MOST_DRAWN = 128  # rows drawn at once
 DENSE_BYTES = 64 * 1024**2  # samples of sparse rows up to this size are clustered as dense rows
 
 
@@ -118,7 +120,8 @@ def _to_cluster(sample: Array) -> Array:
 class KMeansPlusPlus(Sampler):
     """k-means++ in feature space: rows drawn by their squared distance to those drawn before.
 
-    n·m kernel evaluations, one column after the other.
+    Rows are drawn in blocks with rejection, as if one after the other: n·m kernel evaluations, and
+    those among the drawn blocks.
 
     See Also
     --------
@@ -144,7 +147,53 @@ class KMeansPlusPlus(Sampler):
     def select(
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
-        return from_rows(gram, plus_plus(gram, min(m, gram.shape[0]), rng, trials=1))
+        diagonal, k = host_diagonal(gram), min(m, gram.shape[0])
+        seeds = draw(rng, np.ones(len(diagonal)), 1)
+        closest = _distances(gram, diagonal, np.full(len(diagonal), np.inf), seeds)
+        while len(seeds) < k and closest.any():
+            size = min(MOST_DRAWN, max(4, len(seeds) // 4))
+            drawn = rng.choice(len(closest), size=size, p=closest / closest.sum())
+            fresh = _accepted(gram, diagonal, closest, drawn, rng)[: k - len(seeds)]
+            closest = _distances(gram, diagonal, closest, fresh)
+            seeds = np.append(seeds, fresh)
+        return from_rows(gram, seeds)
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        return super().select_bytes(rows, m) + 3 * 8 * rows.shape[0] * min(m, COLUMNS)
+
+
+def _accepted(
+    gram: Gram,
+    diagonal: np.ndarray,
+    closest: np.ndarray,
+    drawn: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Accept each drawn row with the share of its distance that those before it have left."""
+    within = array_ops.host_float64(gram.block(drawn, drawn))
+    own = diagonal[drawn]
+    left = closest[drawn].copy()
+    thresholds = rng.random(len(drawn)) * left
+    accepted = []
+    for i in range(len(drawn)):
+        if left[i] > thresholds[i]:  # the first always is
+            accepted.append(i)
+            left = np.minimum(left, np.maximum(own + own[i] - 2.0 * within[i], 0.0))
+            left[drawn == drawn[i]] = 0.0
+    return drawn[accepted]
+
+
+def _distances(
+    gram: Gram, diagonal: np.ndarray, closest: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """Return the squared distance of each row to the nearest of ``rows``, at most ``closest``."""
+    for start, stop in even_spans(0, len(rows), COLUMNS):
+        some = rows[start:stop]
+        squared = array_ops.host_float64(gram.columns(some))
+        squared = diagonal[:, None] + diagonal[some] - 2.0 * squared
+        closest = np.minimum(closest, np.maximum(squared.min(axis=1), 0.0))
+    closest[rows] = 0.0
+    return closest
 
 
 def plus_plus(

@@ -25,8 +25,10 @@ class CSI(Sampler):
     Each step selects the row with the largest gain: (1 - mixing) times the reduction of the trace
     of K by its column, plus mixing times the reduction of the squared residual of y, each relative
     to its initial value. Columns of rows that are not selected are unknown; they are estimated from
-    ``delta`` further columns, those of the usual incomplete Cholesky decomposition, which look
-    ahead.
+    ``delta`` further columns, which look ahead. The paper takes those of the usual incomplete
+    Cholesky decomposition. Here the residual diagonal is weighted by the squared residual of y, in
+    the same proportion as the gains: where the spectrum falls slowly, the usual pivots are
+    outliers, and looking at these finds little that predicts y.
 
     It takes n (m + delta) kernel evaluations and the diagonal, O(n (m + delta)(m + delta + t))
     flops for t targets, and memory for n (2 m + delta) numbers. It is deterministic.
@@ -84,7 +86,7 @@ class CSI(Sampler):
         pivots: list[int] = []
         with progress("CSI", m) as step:
             while len(pivots) < min(m, gram.shape[0]):
-                state.look_ahead(delta)
+                state.look_ahead(delta, kappa)
                 explains, predicts, open_rows = state.gains()
                 if not open_rows.any():
                     break
@@ -126,10 +128,17 @@ class _LookAhead:
     def loss(self) -> float:
         return float(np.sum(self.R**2))
 
-    def look_ahead(self, delta: int) -> None:
-        """See further columns, those with the largest residual diagonal first."""
+    def look_ahead(self, delta: int, kappa: float) -> None:
+        """See further columns: of rows with a large residual, of the diagonal and of the target.
+
+        Only columns that were seen can promise much. By the diagonal alone, these would be the
+        outliers wherever the spectrum falls slowly, and no step could find what predicts y.
+        """
+        missed = np.sum(self.R**2, axis=1)
+        chances = (1 - kappa) / len(missed) + kappa * missed / (missed.sum() or 1.0)
         while self.seen - self.taken < delta and self.unseen.max() > self.limit:
-            self._see(int(np.argmax(self.unseen)))
+            weighed = np.where(self.unseen > self.limit, self.unseen * chances, -1.0)
+            self._see(int(np.argmax(weighed)))
 
     def gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return each row's reduction of trace and loss, and which rows may become pivots.

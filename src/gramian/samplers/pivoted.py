@@ -92,6 +92,7 @@ def pivoted_cholesky(
     greedy: bool = False,
     rounding: float = 100.0,
     dtype: DType | None = None,
+    weights: np.ndarray | None = None,
 ) -> Pivoted:
     """Factor K with at most m pivots, until at most ``tol`` of the trace is left.
 
@@ -99,6 +100,7 @@ def pivoted_cholesky(
     block so that the pivots are distributed as if drawn one after the other; only accepted pivots
     cost a column. Ends early if only rounding errors are left of each row: ``rounding`` times the
     machine epsilon times the largest diagonal entry. By default the factor has the kernel's dtype.
+    With ``weights`` (n,), each row stands for so many.
     """
     m = min(m, gram.shape[0])
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
@@ -113,7 +115,8 @@ def pivoted_cholesky(
                 rows = np.array([int(np.argmax(state.left))])
                 lower = np.sqrt(state.left[rows])[:, None]
             else:
-                probabilities = state.left / state.left.sum()
+                mass = state.left if weights is None else weights * state.left
+                probabilities = mass / mass.sum()
                 drawn = rng.choice(len(probabilities), size=size, p=probabilities)
                 accepted, lower = _thin(state.residual_block(drawn), state.left[drawn], rng, room)
                 rows = drawn[accepted]

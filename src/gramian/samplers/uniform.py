@@ -69,10 +69,12 @@ class _Weighted(Sampler):
 
 
 class Diagonal(_Weighted):
-    """Rows drawn with probability K_ii² / Σ K_jj², with replacement (Drineas and Mahoney, 2005).
+    """Rows drawn with probability K_ii / tr K, with replacement.
 
-    For a kernel with a constant diagonal, such as RBF, this is uniform sampling with replacement.
-    n kernel evaluations.
+    These are the probabilities that :func:`gramian.theory.nystrom_bound` needs. Drineas and Mahoney
+    (2005) print K_ii² / Σ K_jj², but their proof is for columns of X with K = XᵀX, whose squared
+    norms are K_ii. For a kernel with a constant diagonal, such as RBF, both are uniform sampling
+    with replacement. n kernel evaluations.
 
     See Also
     --------
@@ -91,7 +93,7 @@ class Diagonal(_Weighted):
     names = ("diagonal",)
 
     def _weights(self, gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-        return host_diagonal(gram) ** 2
+        return host_diagonal(gram)
 
 
 class ColumnNorm(_Weighted):

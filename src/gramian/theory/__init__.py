@@ -25,6 +25,7 @@ from gramian.theory.kernel_jl import (
     jl_sizes_needed,
 )
 from gramian.theory.landmarks import (
+    clustering_bound,
     columns_needed,
     effective_dimension,
     is_preserving,
@@ -43,6 +44,7 @@ from gramian.theory.sketching import (
 __all__ = [
     "approximate_product",
     "block_rank_bound",
+    "clustering_bound",
     "columns_needed",
     "d_kernel",
     "d_kernel_bound",

@@ -22,6 +22,7 @@ from gramian.samplers.pivoted import pivoted_cholesky
 from gramian.theory.sketching import _eta, _host, _rank_and_sample, _share
 
 __all__ = [
+    "clustering_bound",
     "columns_needed",
     "effective_dimension",
     "is_preserving",
@@ -272,6 +273,40 @@ def is_preserving(
     Z = C @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     residual = _host(gram.dense()) - Z @ Z.T
     return bool(np.linalg.eigvalsh(residual)[-1] <= ridge * epsilon / (1 - epsilon))
+
+
+def clustering_bound(
+    n: int, k: int, *, ridge: float, effective_dimension: float, epsilon: float = 0.5
+) -> float:
+    """Bound min(k, d_eff(γ)) γ / ((1 - ε) n) on what landmarks cost a clustering (003, lemma 2).
+
+    W(C) is the mean squared distance of the n rows to their nearest of k centres. The best centres
+    in the span of a γ-preserving dictionary have a W that exceeds that of the best centres of all
+    by at most this. :func:`is_preserving` and :func:`landmarks_needed` say which dictionaries are
+    preserving.
+
+    Parameters
+    ----------
+    n, k : int
+        Numbers of rows and of clusters.
+    ridge : float
+        γ.
+    effective_dimension : float
+        d_eff(γ) for the same ridge; see :func:`effective_dimension`.
+    epsilon : float, default=0.5
+        ε in (0, 1) of :func:`is_preserving`.
+
+    Examples
+    --------
+    >>> from gramian.theory import clustering_bound
+    >>> clustering_bound(1000, 10, ridge=5.0, effective_dimension=40.0)
+    0.1
+    """
+    owner = "clustering_bound"
+    n, k = positive_integer(owner, "n", n), positive_integer(owner, "k", k)
+    ridge = positive(owner, "ridge", ridge)
+    least = min(k, positive(owner, "effective_dimension", effective_dimension))
+    return least * ridge / ((1 - _share(owner, "epsilon", epsilon, below=True)) * n)
 
 
 def columns_needed(k: int, epsilon: float, delta: float | None = None) -> int:

@@ -21,6 +21,7 @@ class ComponentsProblem(Problem):
     """Find the principal components of rows."""
 
     n_components: int | None  # None: all with a positive eigenvalue
+    centred: bool  # whether the mean of the rows is subtracted in feature space
     solver: str
     tol: float
     max_iter: int

@@ -37,7 +37,7 @@ class Decomposed(Strategy[ComponentsProblem]):
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
         gram = problem.gram.persist()
-        means = _means(gram)
+        means = _means(gram, problem.centred)
         values, vectors = _decompose(gram, means, problem.count(gram.shape[0]))
         return _analysis(problem, gram, means, values, vectors)
 
@@ -57,7 +57,7 @@ class Krylov(Strategy[ComponentsProblem]):
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
         gram = problem.gram.persist()
-        means = _means(gram)
+        means = _means(gram, problem.centred)
         with one_blas_thread():
             values, vectors, met, passes, tol = self._iterate(problem, gram)
         found = _analysis(problem, gram, means, values, vectors)
@@ -69,9 +69,10 @@ class Krylov(Strategy[ComponentsProblem]):
         xp, n = gram.rows.xp, gram.shape[0]
 
         def centred(V: Array) -> Array:
-            V = V - xp.mean(V, axis=0)
-            image = array_ops.astype(gram.matmul(V), xp.float64)
-            return image - xp.mean(image, axis=0)
+            return V - xp.mean(V, axis=0) if problem.centred else V
+
+        def product(V: Array) -> Array:
+            return centred(array_ops.astype(gram.matmul(centred(V)), xp.float64))
 
         k = problem.count(n)
         width = _width(n, k)
@@ -79,7 +80,7 @@ class Krylov(Strategy[ComponentsProblem]):
         passes = _most_passes(problem, n, width)
         tol = max(not_negative("KernelPCA", "tol", problem.tol), 50 * array_ops.eps(gram.dtype))
         values, vectors, met, taken = linalg.top_eigenpairs(
-            centred, start - xp.mean(start, axis=0), k, tol=tol, max_passes=passes
+            product, centred(start), k, tol=tol, max_passes=passes
         )
         return values, vectors, met, taken, tol
 
@@ -107,15 +108,17 @@ def _most_passes(problem: ComponentsProblem, n: int, width: int) -> int:
     return max(2, min(positive_integer("KernelPCA", "max_iter", problem.max_iter), room))
 
 
-def _means(gram: Gram) -> Array:
-    """Return the mean of each row of K, shape (n,)."""
+def _means(gram: Gram, centred: bool) -> Array:
+    """Return what is subtracted from each row of K, shape (n,): its mean, or 0."""
     xp, n = gram.rows.xp, gram.shape[0]
+    if not centred:
+        return array_ops.like(np.zeros(n), gram.diag(), xp.float64)
     ones = array_ops.like(np.ones((n, 1)), gram.diag(), xp.float64)
     return gram.matmul(ones)[:, 0] / n
 
 
 def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
-    """Return the k largest eigenvalues (k,) and eigenvectors (n, k) of the centred matrix.
+    """Return the k largest eigenvalues (k,) and eigenvectors (n, k) of the matrix less ``means``.
 
     ``means`` has shape (n,).
     """
@@ -136,14 +139,14 @@ def _decompose(gram: Gram, means: Array, k: int) -> tuple[np.ndarray, Array]:
 def _analysis(
     problem: ComponentsProblem, gram: Gram, means: Array, values: np.ndarray, vectors: Array
 ) -> Analysis:
-    """Return components from eigenvalues (k,) and eigenvectors (n, k) of the centred matrix."""
+    """Return components from eigenvalues (k,) and eigenvectors (n, k) of the matrix."""
     xp, n = gram.rows.xp, gram.shape[0]
     # If rows hardly vary, the rounding of K is large compared with the centred matrix.
     rounding = ROUNDED * array_ops.eps(gram.dtype) * abs(gram.trace())
     least = max(linalg.cutoff(values, n, gram.dtype), rounding)
     values = np.where(values > least, values, 0.0)
     vectors = vectors * signs(vectors)
-    # A new row's score is k(x, ·) A minus that of the mean row: A's columns sum to 0.
+    # A new row's score is k(x, ·) A minus that of the mean row, if that is subtracted.
     projection = vectors * array_ops.like(inverse_roots(values), vectors)
     total = gram.trace() - float(xp.sum(means))
     found = Components(values, projection, means @ projection, total)

@@ -21,7 +21,7 @@ from gramian.matrices.factors import Factors
 
 
 class FromMoments(Strategy[ComponentsProblem]):
-    """Eigenvectors of the centred ZᵀZ; those of K̃ take one more pass, if they are stored."""
+    """Eigenvectors of ZᵀZ, centred or not; those of K̃ take one more pass, if they are stored."""
 
     def serves(self, problem: ComponentsProblem) -> bool:
         return not problem.is_exact
@@ -63,7 +63,8 @@ def trace_of_kernel(problem: ComponentsProblem) -> float | None:
 
 def components_of(moments: Moments, factors: Factors, problem: ComponentsProblem) -> Components:
     """Return the components of all rows so far, with any factors of the approximation in use."""
-    found = moments.components(factors.core, problem.count(factors.rank), factors.dtype)
+    count = problem.count(factors.rank)
+    found = moments.components(factors.core, count, factors.dtype, centred=problem.centred)
     if problem.n_components is None:
         found = found.leading(int(np.count_nonzero(found.values)))
     example, dtype = factors.parts.example(), factors.xp.float64

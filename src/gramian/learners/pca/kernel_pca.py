@@ -57,11 +57,11 @@ def _takes_batches(pca: KernelPCA) -> bool:
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner):
     """Kernel principal component analysis.
 
-    The kernel matrix is centred. A small one (up to about six thousand rows) is used exactly. For
-    more rows, a plain kernel is replaced by its Nyström approximation with √n landmarks, but at
-    least ten per component plus a hundred: enough for the leading components, whatever the number
-    of rows. ``Exact(kernel)`` uses the exact matrix at any size, without storing it; the leading
-    components then come from a block Krylov method.
+    The kernel matrix is centred, unless ``centred=False``. A small one (up to about six thousand
+    rows) is used exactly. For more rows, a plain kernel is replaced by its Nyström approximation
+    with √n landmarks, but at least ten per component plus a hundred: enough for the leading
+    components, whatever the number of rows. ``Exact(kernel)`` uses the exact matrix at any size,
+    without storing it; the leading components then come from a block Krylov method.
 
     Parameters
     ----------
@@ -70,6 +70,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         matrix.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
+    centred : bool, default=True
+        Whether to subtract the mean of the rows in feature space. Without it, components are the
+        leading eigenvectors of the kernel matrix itself, as in spectral methods; the first is then
+        often the mean.
     solver : {"auto", "direct", "iterative"}, default="auto"
         How to find components of the exact matrix: decompose it ("direct"), or iterate. Both use a
         plain kernel exactly.
@@ -88,16 +92,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        The largest eigenvalues of the centred kernel matrix, in descending order.
+        The largest eigenvalues of the (centred) kernel matrix, in descending order.
     eigenvectors_ : array of shape (n, n_components)
         Their eigenvectors. In each, the entry with the largest absolute value is positive; with an
         approximation, the largest among the first thousand rows. Not available after
         ``partial_fit``, nor with an approximation if they take more than a quarter of the memory
         budget.
     explained_variance_ : array of shape (n_components,)
-        The variance of the rows' scores: eigenvalues_ / (n - 1), as in scikit-learn's ``PCA``.
+        The variance of the rows' scores: eigenvalues_ / (n - 1), as in scikit-learn's ``PCA``. If
+        ``centred=False``, their mean square: eigenvalues_ / n.
     explained_variance_ratio_ : array of shape (n_components,)
-        The fraction of the trace of the centred kernel matrix that each component explains; 0 if
+        The fraction of the trace of the (centred) kernel matrix that each component explains; 0 if
         the rows do not vary. With an approximation, the trace is that of the exact kernel, so that
         the part which the approximation leaves out counts as not explained: the sum of k(x, x),
         minus the part of the mean, estimated from K̃. If K̃ is unbiased, such as RandomFourier's, or
@@ -153,6 +158,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         n_components: int | None = 2,
         kernel: LearnerKernel = "rbf",
         *,
+        centred: bool = True,
         solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 50,
@@ -162,6 +168,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
+        self.centred = centred
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -225,6 +232,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         return ComponentsProblem(
             **known,
             n_components=self.n_components,
+            centred=bool(self.centred),
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -252,7 +260,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelLearner
         found, moments = analysis.found, analysis.moments
         n = problem.rows.shape[0] if moments is None else moments.n
         self.eigenvalues_ = array_ops.like(found.values, found.projection)
-        self.explained_variance_ = self.eigenvalues_ / max(n - 1, 1)
+        self.explained_variance_ = self.eigenvalues_ / max(n - int(problem.centred), 1)
         self.explained_variance_ratio_ = self.eigenvalues_ / (
             found.total if found.total > 0 else 1.0
         )

@@ -25,10 +25,10 @@ SHIFT_ROWS = 100  # rows of a part whose mean estimates that of all
 class Components(NamedTuple):
     """Principal components; scores are features, or kernel values, @ projection - offset."""
 
-    values: np.ndarray  # eigenvalues of the centred matrix (k,), descending; 0 if below rounding
+    values: np.ndarray  # eigenvalues of the matrix (k,), descending; 0 if below rounding
     projection: Array  # (r, k), or (n, k) for kernel values
     offset: Array  # (k,)
-    total: float  # the trace of the centred matrix
+    total: float  # the trace of the matrix
 
     def leading(self, k: int) -> Components:
         return self._replace(
@@ -112,8 +112,10 @@ class Moments(NamedTuple):
         """The number of rows."""
         return sum(self.counts)
 
-    def components(self, core: BlockCore | None, k: int, dtype: DType = np.float64) -> Components:
-        """Return the k leading components of the centred K̃ = Z S Zᵀ, for features of this dtype."""
+    def components(
+        self, core: BlockCore | None, k: int, dtype: DType = np.float64, *, centred: bool = True
+    ) -> Components:
+        """Return the k leading components of K̃ = Z S Zᵀ, for features of this dtype."""
         r = sum(map(len, self.means))
         config.check_fits(
             3 * 8 * r**2,
@@ -121,6 +123,8 @@ class Moments(NamedTuple):
             "Use fewer features",
         )
         mean, scatter = self._pooled()
+        if not centred:
+            scatter, mean = scatter + self.n * np.outer(mean, mean), np.zeros_like(mean)
         S = None if core is None else core.dense()
         with few_blas_threads(r):
             values, P = linalg.spectrum(scatter, S, k)

@@ -4,11 +4,12 @@ Let T = V |λ|^½ for the eigenpairs of W^½ K̃ W^½. Then weighted fitted valu
 and the leverage of row i is h_i = Σ_j ± T_ij² / (λ_j + alpha). A fit without row i, with all its
 weight, has the residual (y_i - f_i) / (1 - h_i) there. Generalised cross-validation replaces each
 h_i by their mean. With an intercept, K̃ is centred, and each row has its share in the weight as
-further leverage.
+further leverage. Equal rows are left out together (``repeats.py``).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,11 +26,57 @@ from gramian.learners.ridge.factored import (
     from_sums,
     targets_bytes,
 )
+from gramian.learners.ridge.repeats import Repeats, repeats_bytes
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Mean, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, projected, unprojected
 from gramian.rows import ArrayRows
+
+FLAT = 0.99  # of an error: what is above it is hardly larger
+ROUNDED = 1e-12  # a sum of squares is known to this part of it
+
+
+class PathWarning(UserWarning):
+    """The chosen alpha is the smallest or the largest of those that were tried.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gramian import KernelRidge, PathWarning
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 0.0, 1.0]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = KernelRidge(("loo", [1e-3, 1e-2])).fit(X, y)
+    >>> caught[0].category is PathWarning
+    True
+    """
+
+
+def warn_at_an_edge(solution: Solution, rule: Rule | None) -> None:
+    """Warn if the error still falls by more than a hundredth where the path of alphas ends."""
+    if rule is None or solution.path is None or solution.alphas is None:
+        return
+    order = np.argsort(solution.path.alphas)
+    alphas, errors = solution.path.alphas[order], solution.path.errors[order]
+    errors = errors.mean(axis=1, keepdims=True) if rule.shared else errors
+    if len(alphas) == 1:
+        return
+    falls = FLAT * errors[[1, -2]] > errors[[0, -1]]
+    small, large = (falls & (solution.alphas == alphas[[0, -1], None])).any(axis=1)
+    if not (small or large):
+        return
+    end, value = ("smallest", alphas[0]) if small else ("largest", alphas[-1])
+    reason = "The target may have no noise" if small else "The kernel may explain nothing"
+    advice = "set alpha to a number, or look at gamma"
+    if rule.grid is not None:
+        advice = f"try {'smaller' if small else 'larger'} ones"
+    warnings.warn(
+        f"alpha={rule.error!r} chose the {end} alpha ({value:.2g}) of its path, where the error "
+        f"still falls. {reason}: {advice}.",
+        PathWarning,
+        stacklevel=6,
+    )
 
 
 class ExactPath(Strategy[System]):
@@ -41,7 +88,8 @@ class ExactPath(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         square = 8 * system.gram.shape[0] ** 2
         # Eigenvectors, also scaled.
-        return [{**other_memory(system), "kernel matrix": square, "decomposition": 3 * square}]
+        own = {"kernel matrix": square, "decomposition": 3 * square}
+        return [{**other_memory(system), "equal rows": repeats_bytes(system), **own}]
 
     def solve(self, system: System) -> Solution:
         gram, rule = system.gram, system.rule
@@ -62,15 +110,18 @@ class ExactPath(Strategy[System]):
             values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
         turned = xp.matrix_transpose(V) @ B
         roots = xp.sqrt(xp.abs(values))
-        host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * turned)]
+        sums, repeats = Sums.without_features(system.Y, system.weights), Repeats.of(system)
+        right = turned
+        if repeats is not None:  # without what only rounding lets a matrix of equal rows explain
+            right = xp.matrix_transpose(V) @ system.weighted(repeats.means)
+        host = [np.asarray(array_ops.to_numpy(a)) for a in (values, roots[:, None] * right)]
         spectrum = Decomposition(host[0], np.empty(0), host[1])
-        sums = Sums.without_features(system.Y, system.weights)
         alphas = rule.alphas(max(spectrum.values.max(), taken), gram.dtype)
         if rule.error == "gcv":
-            errors = gcv_errors(spectrum, sums, alphas, intercept=system.intercept)
+            errors = gcv_errors(spectrum, sums, alphas, repeats, intercept=system.intercept)
         else:
             rows = Factors(ArrayRows(system.projected(V * roots)))
-            errors = loo_errors(rows, None, spectrum, system, alphas, weighted=True)
+            errors = loo_errors(rows, None, spectrum, system, alphas, repeats, weighted=True)
         chosen = rule.choose(alphas, errors)
         dual = V @ (turned / (values[:, None] + array_ops.like(chosen, turned)))
         dual = system.projected(dual)  # of rounding along q, which small alphas enlarge
@@ -115,6 +166,7 @@ class FactoredPath(Strategy[System]):
             *from_sums(system, copies * 8 * r**2),
             {
                 **targets_bytes(system),
+                "equal rows": repeats_bytes(system),
                 "sums": 8 * r**2,
                 "decomposition": 2 * 8 * r**2 + turned,
                 "blocks": max((Z.walk_bytes(spare) for Z in C.parts), default=0),
@@ -125,10 +177,12 @@ class FactoredPath(Strategy[System]):
         factors, rule = system.factors, system.rule
         assert rule is not None
         sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
-        return factored_path(rule, sums, system)
+        return factored_path(rule, sums, system, Repeats.of(system))
 
 
-def factored_path(rule: Rule, sums: Sums, system: System) -> Solution:
+def factored_path(
+    rule: Rule, sums: Sums, system: System, repeats: Repeats | None = None
+) -> Solution:
     """Return the solution for the best alphas; only "loo" walks the rows of the system."""
     factors, intercept = system.factors, system.intercept
     used = sums.centred() if intercept else sums
@@ -136,13 +190,13 @@ def factored_path(rule: Rule, sums: Sums, system: System) -> Solution:
     taken = sums.features @ _times(factors.core, sums.features) / sums.weight if intercept else 0.0
     alphas = rule.alphas(max(spectrum.values.max(), taken), factors.dtype)
     if rule.error == "gcv":
-        errors = gcv_errors(spectrum, used, alphas, intercept=intercept)
+        errors = gcv_errors(spectrum, used, alphas, repeats, intercept=intercept)
     else:
         rows, P = unprojected(factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
         mean = sums.features / sums.weight @ spectrum.P if intercept else None
-        errors = loo_errors(rows, turn, spectrum, system, alphas, mean=mean)
+        errors = loo_errors(rows, turn, spectrum, system, alphas, repeats, mean=mean)
     chosen = rule.choose(alphas, errors)
     solution = decomposed(system, sums, spectrum, chosen)
     return solution._replace(alphas=chosen, path=AlphaPath(alphas, errors))
@@ -153,30 +207,35 @@ def _times(core: BlockCore | None, v: np.ndarray) -> np.ndarray:
 
 
 def gcv_errors(
-    spectrum: Decomposition, sums: Sums, alphas: np.ndarray, *, intercept: bool
-) -> np.ndarray:
+    spectrum: Decomposition, sums: Sums, alphas: np.ndarray, repeats: Repeats | None, *,
+    intercept: bool,
+) -> np.ndarray:  # fmt: skip
     """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed."""
+    sums = sums if repeats is None else repeats.between(sums)
     errors = np.full((len(alphas), len(sums.squares)), np.inf)
     values, signs = spectrum.values, spectrum.signs
     for i in np.flatnonzero(values.min() + alphas > 0):
         shifted = values + alphas[i]
         explained = (signs * (shifted + alphas[i]) / shifted**2) @ spectrum.right**2
         free = 1.0 - ((values / shifted).sum() + intercept) / sums.rows
-        errors[i] = np.maximum(sums.squares - explained, 0.0) / sums.weight / free**2
+        # Where the fit interpolates, both parts vanish: rounding must not decide their ratio.
+        missed = np.maximum(sums.squares - explained, ROUNDED * sums.squares)
+        errors[i] = missed / sums.weight / max(free, ROUNDED) ** 2
     return errors
 
 
 def loo_errors(
     rows: Factors, turn: Array | None, spectrum: Decomposition, system: System,
-    alphas: np.ndarray, *, mean: np.ndarray | None = None, weighted: bool = False,
+    alphas: np.ndarray, repeats: Repeats | None, *, mean: np.ndarray | None = None,
+    weighted: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """Return mean squared leave-one-out errors, shape (n_alphas, n_targets), in one pass.
 
     T of a block is its rows times ``turn`` (columns, r), minus ``mean`` (r,), times the roots of
     their weights unless it is ``weighted`` already.
     """
-    B, root, precise = system.weighted(system.Y), system.root, not weighted and system.precise
-    root = None if weighted else root
+    B = system.weighted(system.Y if repeats is None else repeats.means)
+    root, precise = (None, False) if weighted else (system.root, system.precise)
     xp, n_targets = rows.xp, B.shape[1]
     errors = np.full((len(alphas), n_targets), np.inf)
     usable = np.flatnonzero(spectrum.values.min() + alphas > 0)
@@ -191,8 +250,9 @@ def loo_errors(
     count = len(usable)
     turn = None if turn is None else array_ops.astype(turn, dtype)
     moved = None if mean is None else array_ops.like(mean, rows.parts.example(), dtype)
-    shares = [system.share()] if system.intercept else []
-    scaled, shared = root is not None, bool(shares)  # a function sent to workers has no rows
+    share = system.share() if system.intercept else None
+    groups = None if repeats is None else repeats.shares
+    has = [a is not None for a in (root, share, groups)]  # a function for workers has no rows
 
     def prepare(columns: slice) -> Callable[..., Array]:
         part_turn = turn if turn is None else turn[columns, :]
@@ -201,19 +261,22 @@ def loo_errors(
             T = array_ops.astype(c, dtype)
             T = T if part_turn is None else T @ part_turn
             T = T if moved is None else T - moved
-            T = T * array_ops.astype(others[0], dtype) if scaled else T
+            given = iter(others)
+            T = T * array_ops.astype(next(given), dtype) if has[0] else T
             values = array_ops.astype(T @ onto_values, xp.float64)
-            free = 1.0 - array_ops.astype((T * T) @ onto_leverage, xp.float64)
-            free = free - others[-1] if shared else free
+            leverage = array_ops.astype((T * T) @ onto_leverage, xp.float64)
+            leverage = leverage + next(given) if has[1] else leverage
+            free = 1.0 - (leverage * next(given) if has[2] else leverage)
             free = xp.where(free > least, free, xp.full_like(free, least))
             missed = b[:, None, :] - xp.reshape(values, (-1, count, n_targets))
             return xp.sum((missed / free[:, :, None]) ** 2, axis=0)
 
         return part
 
-    aligned = [rows.arrange(a) for a in (B, root, *shares) if a is not None]
+    aligned = [rows.arrange(a) for a in (B, root, share, groups) if a is not None]
     spare = 8 * (2 * len(inverse) + 3 * len(usable) * (n_targets + 1))
     parts = rows.sum(prepare, *aligned, row_bytes=spare, label="leaving out rows")
     total = sum(np.asarray(array_ops.to_numpy(part)) for part in parts)
-    errors[usable] = total / system.weight
+    within = 0.0 if repeats is None else repeats.within
+    errors[usable] = (total + within) / system.weight
     return errors

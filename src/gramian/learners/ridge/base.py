@@ -21,7 +21,12 @@ from gramian.estimators.base import planned
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner
-from gramian.learners.ridge.alpha_path import ExactPath, FactoredPath, factored_path
+from gramian.learners.ridge.alpha_path import (
+    ExactPath,
+    FactoredPath,
+    factored_path,
+    warn_at_an_edge,
+)
 from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
@@ -279,6 +284,7 @@ class RidgeLearner(KernelLearner):
         self.path_ = solution.path
         if self._one_alpha and (solution.path is not None or is_real(self.alpha)):
             self._keep_one()
+        warn_at_an_edge(solution, system.rule)
         if not solution.met:
             warnings.warn(
                 f"Kernel ridge stopped after {counted(solution.iterations, 'iteration')} at a "

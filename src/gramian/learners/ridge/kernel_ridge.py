@@ -102,7 +102,7 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
     Choose the penalty by the leave-one-out error:
 
     >>> noisy = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(50)
-    >>> model = KernelRidge(alpha=("loo", [1e-6, 1e-3, 1.0]), kernel=RBF(gamma=1.0)).fit(X, noisy)
+    >>> model = KernelRidge(alpha=("loo", [1e-3, 1.0, 1e3]), kernel=RBF(gamma=1.0)).fit(X, noisy)
     >>> model.alpha_
     1.0
     """

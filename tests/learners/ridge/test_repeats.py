@@ -1,0 +1,88 @@
+"""Paths of alphas on data with repeated rows, and paths that end at an edge of their grid."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from gramian import RBF, KernelRidge, Nystroem, PathWarning
+
+
+def repeated(counts, same_target=False, seed=0):
+    rng = np.random.default_rng(seed)
+    distinct = rng.uniform(-3, 3, (len(counts), 2))
+    truth = np.sin(2 * distinct[:, 0]) + np.cos(distinct[:, 1])
+    X, y = np.repeat(distinct, counts, axis=0), np.repeat(truth, counts)
+    if same_target:
+        return X, np.repeat(truth + 0.3 * rng.standard_normal(len(counts)), counts)
+    return X, y + 0.3 * rng.standard_normal(len(y))
+
+
+def left_out(X, y, kernel, alpha, w):
+    """The mean squared error of fits without all rows that equal a row."""
+    K, total = kernel(X), 0.0
+    for i in range(len(X)):
+        others = (X[i] != X).any(axis=1)
+        root = np.sqrt(w[others])
+        A = root[:, None] * K[np.ix_(others, others)] * root + alpha * np.eye(others.sum())
+        f = K[i, others] @ (root * np.linalg.solve(A, root * y[others]))
+        total += w[i] * (y[i] - f) ** 2
+    return total / w.sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("exact", [True, False])
+def test_equal_rows_are_left_out_together(exact, weighted, rng):
+    X, y = repeated(rng.integers(1, 4, 20))
+    w = rng.uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    kernel, grid = RBF(1.0), [0.1, 0.5, 2.0]
+    given = kernel if exact else Nystroem(kernel, 20, landmarks=np.unique(X, axis=0))
+    model = KernelRidge(("loo", grid), given).fit(X, y, w if weighted else None)
+    expected = [left_out(X, y, kernel, alpha, w) for alpha in grid]
+    np.testing.assert_allclose(model.path_.errors, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["loo", "gcv"])
+@pytest.mark.parametrize("kernel", [RBF(1.0), Nystroem(RBF(1.0), 60, random_state=0)], ids=str)
+@pytest.mark.parametrize("same_target", [True, False])
+def test_repeated_rows_do_not_run_a_path_to_its_end(rule, kernel, same_target):
+    X, y = repeated(np.full(100, 3), same_target)
+    alone = KernelRidge(rule, kernel).fit(X[::3], y.reshape(-1, 3).mean(axis=1))
+    model = KernelRidge(rule, kernel).fit(X, y)
+    assert model.alpha_ == pytest.approx(3 * alone.alpha_, rel=2.0)
+
+
+def test_gcv_is_that_of_the_groups():
+    counts = np.r_[np.ones(60, int), np.full(20, 4)]
+    X, y = repeated(counts)
+    edges = np.cumsum(counts) - counts
+    means = np.add.reduceat(y, edges) / counts
+    within = np.sum((y - np.repeat(means, counts)) ** 2)
+    grid = np.geomspace(1e-2, 1e2, 5)
+    of_rows = KernelRidge(("gcv", grid), RBF(1.0)).fit(X, y)
+    of_groups = KernelRidge(("gcv", grid), RBF(1.0)).fit(X[edges], means, counts)
+    np.testing.assert_allclose(of_rows.path_.errors, of_groups.path_.errors, rtol=1e-8)
+    assert within > 0
+
+
+def test_sparse_rows_and_float32_have_the_same_groups():
+    X, y = repeated(np.full(40, 3), same_target=True)
+    X[X < 0] = 0
+    alphas = [
+        KernelRidge("loo", RBF(1.0)).fit(rows, y).alpha_
+        for rows in (X, scipy.sparse.csr_array(X), X.astype(np.float32))
+    ]
+    np.testing.assert_allclose(alphas, alphas[0], rtol=0.3)
+
+
+@pytest.mark.parametrize(("grid", "end"), [([1e2, 1e3], "smallest"), ([1e-6, 1e-3], "largest")])
+def test_a_path_that_ends_at_an_edge_says_so(grid, end):
+    X, y = repeated(np.ones(80, int))
+    with pytest.warns(PathWarning, match=f"{end} alpha .* of its path"):
+        KernelRidge(("loo", grid), RBF(1.0)).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::gramian.PathWarning")
+def test_a_single_alpha_and_one_inside_say_nothing():
+    X, y = repeated(np.ones(80, int))
+    KernelRidge(("loo", [1.0]), RBF(1.0)).fit(X, y)
+    KernelRidge("gcv", RBF(1.0)).fit(X, y)

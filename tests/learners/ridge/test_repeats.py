@@ -17,27 +17,30 @@ def repeated(counts, same_target=False, seed=0):
     return X, y + 0.3 * rng.standard_normal(len(y))
 
 
-def left_out(X, y, kernel, alpha, w):
+def left_out(X, y, kernel, alpha, w, intercept):
     """The mean squared error of fits without all rows that equal a row."""
     K, total = kernel(X), 0.0
     for i in range(len(X)):
         others = (X[i] != X).any(axis=1)
-        root = np.sqrt(w[others])
-        A = root[:, None] * K[np.ix_(others, others)] * root + alpha * np.eye(others.sum())
-        f = K[i, others] @ (root * np.linalg.solve(A, root * y[others]))
-        total += w[i] * (y[i] - f) ** 2
+        border = np.full((others.sum(), 1), float(intercept))
+        A = K[np.ix_(others, others)] + alpha * np.diag(1 / w[others])
+        A = np.block([[A, border], [border.T, np.full((1, 1), 1.0 - intercept)]])
+        a = np.linalg.solve(A, np.append(y[others], 0.0))
+        total += w[i] * (y[i] - K[i, others] @ a[:-1] - intercept * a[-1]) ** 2
     return total / w.sum()
 
 
+@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("exact", [True, False])
-def test_equal_rows_are_left_out_together(exact, weighted, rng):
+def test_equal_rows_are_left_out_together(exact, weighted, intercept, rng):
     X, y = repeated(rng.integers(1, 4, 20))
     w = rng.uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     kernel, grid = RBF(1.0), [0.1, 0.5, 2.0]
     given = kernel if exact else Nystroem(kernel, 20, landmarks=np.unique(X, axis=0))
-    model = KernelRidge(("loo", grid), given).fit(X, y, w if weighted else None)
-    expected = [left_out(X, y, kernel, alpha, w) for alpha in grid]
+    model = KernelRidge(("loo", grid), given, fit_intercept=intercept)
+    model.fit(X, y, w if weighted else None)
+    expected = [left_out(X, y, kernel, alpha, w, intercept) for alpha in grid]
     np.testing.assert_allclose(model.path_.errors, expected, rtol=1e-6)
 
 

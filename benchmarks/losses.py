@@ -178,7 +178,9 @@ def probabilities(n: int, m: int) -> None:
         features = make_pipeline(kernel, sklearn.linear_model.LogisticRegression(max_iter=1000))
         svc = sklearn.svm.SVC(C=10.0, gamma=gamma)
         sides = {
-            "KernelLogisticRegression('loo')": KernelLogisticRegression("loo", kernel),
+            "KernelLogisticRegression('loo')": KernelLogisticRegression(
+                "loo", kernel, random_state=0
+            ),
             "KernelRidgeClassifier('loo')": KernelRidgeClassifier("loo", kernel),
             "CalibratedClassifierCV(SVC)": CalibratedClassifierCV(svc, ensemble=False, cv=3),
             "LogisticRegression, columns": sklearn.linear_model.LogisticRegression(max_iter=1000),

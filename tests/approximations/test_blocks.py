@@ -194,7 +194,9 @@ def test_an_indefinite_one_has_factors_but_no_features(X):
         approximation.transform(X)
     with pytest.raises(ValueError, match=r"not positive definite.*psd='clip'"):
         KernelRidge(1e-6, kernel=approximation).fit(X, X[:, 0])
-    model = KernelRidge(50.0, kernel=approximation).fit(X, X[:, 0])  # alpha makes it definite
+    model = KernelRidge(50.0, kernel=approximation, fit_intercept=False).fit(
+        X, X[:, 0]
+    )  # alpha makes it definite
     K = approximation(X)
     expected = K @ np.linalg.solve(K + 50.0 * np.eye(300), X[:, 0])
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
@@ -215,7 +217,9 @@ def test_ridge_solves_the_dense_system(approximation, weighted, rng):
     X, new = moons()[0], moons(60, seed=4)[0]
     Y = np.stack((np.sin(X[:, 0]), X[:, 1]), axis=1)
     weights = rng.integers(0, 3, 300).astype(float) if weighted else None
-    model = KernelRidge([0.1, 2.0], kernel=approximation).fit(X, Y, sample_weight=weights)
+    model = KernelRidge([0.1, 2.0], kernel=approximation, fit_intercept=False).fit(
+        X, Y, sample_weight=weights
+    )
     K, K_new = model.approximation_(X), model.approximation_(new, X)
     w = np.ones(300) if weights is None else weights
     for j, alpha in enumerate((0.1, 2.0)):

@@ -307,7 +307,9 @@ class TestLearners:
         new = digits_new()
         cross = approximation(new, X)
         for target, alpha, w in ((y, 0.1, None), (Y, [0.1, 2.0], None), (Y, [0.1, 2.0], weights)):
-            model = KernelRidge(alpha, kernel=approximation).fit(X, target, sample_weight=w)
+            model = KernelRidge(alpha, kernel=approximation, fit_intercept=False).fit(
+                X, target, sample_weight=w
+            )
             columns = np.atleast_2d(target.T)
             W = np.ones(400) if w is None else w
             expected = [

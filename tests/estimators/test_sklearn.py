@@ -49,10 +49,18 @@ ORDER_OF_ROWS = (
     "far rows open clusters in their order, which the check changes; in one order weighted and "
     "repeated rows agree (test_weights_count_rows)"
 )
+LEFT_OUT_ROWS = (
+    "probabilities are calibrated on left-out rows: one of weight 2 is left out as a whole, two "
+    "equal ones one by one; scores and labels agree (test_weights_count_rows)"
+)
 
 
 def expected_failures(estimator):
-    reasons = {KernelKMeans: REPEATED_ROWS, OnlineKernelKMeans: ORDER_OF_ROWS}
+    reasons = {
+        KernelKMeans: REPEATED_ROWS,
+        OnlineKernelKMeans: ORDER_OF_ROWS,
+        KernelRidgeClassifier: LEFT_OUT_ROWS,
+    }
     if type(estimator) not in reasons:
         return {}
     return dict.fromkeys(

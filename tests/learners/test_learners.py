@@ -71,7 +71,7 @@ class TestRidge:
     def test_indefinite_kernel(self, rng):
         X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
         kernel = Sigmoid(2.0, coef0=-1.0)
-        model = KernelRidge(0.1, kernel=kernel).fit(X, y)
+        model = KernelRidge(0.1, kernel=kernel, fit_intercept=False).fit(X, y)
         expected = np.linalg.solve(kernel(X) + 0.1 * np.eye(60), y)
         assert_allclose(model.dual_coef_, expected, rtol=1e-8)
         with pytest.raises(ValueError, match=r"not positive definite.*solver='direct'"):

@@ -36,7 +36,7 @@ def scores_of_left_out_rows(model, X, y, weights, monkeypatch):
 
     def fitted(scores, members, weights):
         seen.append(scores)
-        return Calibration(1.0, np.zeros(scores.shape[1]))
+        return Calibration(1.0)
 
     monkeypatch.setattr(classifier.Calibration, "fitted", fitted)
     model.fit(X, y, weights)
@@ -96,6 +96,7 @@ def test_probabilities_are_calibrated(classes, tmp_path):
     assert_allclose(p.sum(axis=1), 1.0)
     sure = p.max(axis=1)
     right = p.argmax(axis=1) == y[1500:]
+    assert (model.predict(X[1500:]) == p.argmax(axis=1)).all()
     assert abs(sure.mean() - right.mean()) < 0.03
     assert_allclose(model.predict_log_proba(X[:5]), np.log(model.predict_proba(X[:5])))
     gramian.save(model, tmp_path / "model")
@@ -130,3 +131,14 @@ def test_few_rows_are_left_out_of_many():
     assert sample_size(4000, 1) == 1000
     assert sample_size(10**7, 3) == 2000
     assert sample_size(10**7, 10_000) == 400
+
+
+def test_weights_count_rows():
+    """Scores and labels of weighted rows are those of repeated ones; probabilities nearly so."""
+    X, y, _ = table(3)
+    counts = np.random.default_rng(1).integers(0, 3, len(X))
+    model = KernelRidgeClassifier(0.1, KERNEL)
+    weighted = clone(model).fit(X, y, counts)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-8)
+    assert (weighted.predict(X) == repeated.predict(X)).all()

@@ -47,7 +47,7 @@ class PreImages:
         ``scores`` are features of the rows themselves, or of as many rows in memory.
         """
         if _exactly(scores, rows):
-            ridge = KernelRidge(alpha, _KERNEL, random_state=0)
+            ridge = KernelRidge(alpha, _KERNEL, fit_intercept=False, random_state=0)
             return ridge.fit(scores.collect(), array_ops.dense(rows.collect()))
         nystroem = Nystroem(_KERNEL, _landmarks(*rows.shape))
         approximation = nystroem.fit_rows(scores, np.random.default_rng(0))
@@ -105,7 +105,9 @@ def pre_images_memory(rows: Rows, k: int) -> Amounts:
     n, d = rows.shape
     scores = planned_rows(n, k, np.dtype(np.float64), False)
     if _exactly(scores, rows):
-        learned = KernelRidge(1.0, _KERNEL, random_state=0)._estimate(scores, n_targets=d)
+        learned = KernelRidge(1.0, _KERNEL, fit_intercept=False, random_state=0)._estimate(
+            scores, n_targets=d
+        )
         inputs = {"rows": 8 * n * d, "scores": 2 * 8 * n * k}
         return {**inputs, "regression of pre-images": int(learned)}
     m = _landmarks(n, d)

@@ -1,8 +1,8 @@
 """Probabilities from the scores of a ridge classifier.
 
-p = softmax(scale f + offset) for several classes, or 1 / (1 + exp(-(scale f + offset))) for two: a
-temperature and a shift of each class, after Platt (1999) and Guo et al. (2017). They are fitted
-to the scores that sampled rows have if the fit leaves them out, since scores of rows that a fit has
+p = softmax(scale f) for several classes, or 1 / (1 + exp(-scale f)) for two: a temperature, after
+Guo et al. (2017), which leaves the most probable class the one that is predicted. It is fitted to
+the scores that sampled rows have if the fit leaves them out, since scores of rows that a fit has
 seen are too sure.
 """
 
@@ -21,7 +21,7 @@ from gramian.learners.losses.loss import Loss
 MOST_ROWS = 2000  # that are left out
 LEAST_ROWS = 500
 MOST_SCORES = 4_000_000  # of these rows for all classes
-PENALTY = 1.0  # of squared offsets, as if little were known
+WIDEST = 10.0  # the range of log(scale), around that of scores up to 1
 
 
 def sample_size(n: int, outputs: int) -> int:
@@ -43,7 +43,6 @@ class Calibration(NamedTuple):
     """How scores become probabilities."""
 
     scale: float
-    offset: np.ndarray  # (outputs,)
 
     @classmethod
     def fitted(cls, f: np.ndarray, members: np.ndarray, weights: np.ndarray) -> Calibration:
@@ -57,23 +56,15 @@ class Calibration(NamedTuple):
         y, w = y.astype(np.float64)[:, None], weights[:, None] / weights.mean()
         size = max(float(np.abs(f).max()), 1.0)  # a scale of no unit
 
-        def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-            scores = np.exp(x[0]) * f / size + x[1:]
-            g = w * loss.gradient(y, scores)
-            value = float((w * loss.value(y, scores)).sum() + 0.5 * PENALTY * (x[1:] ** 2).sum())
-            along = float((g * f).sum()) * np.exp(x[0]) / size
-            return value, np.concatenate(([along], g.sum(axis=0) + PENALTY * x[1:]))
+        def total(x: float) -> float:
+            return float((w * loss.value(y, np.exp(x) * f / size)).sum())
 
-        start = np.zeros(outputs + 1)
-        bounds = [(-10.0, 10.0)] + [(None, None)] * outputs
-        found = scipy.optimize.minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=bounds
-        ).x
-        return cls(float(np.exp(found[0]) / size), found[1:])
+        found = scipy.optimize.minimize_scalar(total, bounds=(-WIDEST, WIDEST), method="bounded").x
+        return cls(float(np.exp(found) / size))
 
     def probabilities(self, f: Array) -> Array:
         """Return probabilities (rows, classes) of scores f (rows, outputs)."""
-        moved = self.scale * f + array_ops.beside(self.offset, f)
+        moved = self.scale * f
         loss: Any = _loss(f.shape[1])
         if loss.coupled:
             return loss.inverse_link(moved)

@@ -58,6 +58,7 @@ def imports(path):
             yield node.module.removeprefix("gramian.")
 
 
+@pytest.mark.slow
 def test_imports_point_down_only():
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")

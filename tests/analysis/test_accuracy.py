@@ -57,6 +57,7 @@ def test_a_uniform_sample_would_miss_the_clump(monkeypatch):
     assert covered(approximation, X, "fro")[0] < 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "approximation",
     [Nystroem(RBF(0.5), 50, random_state=0), RandomFourier(RBF(0.5), 100, random_state=0)],

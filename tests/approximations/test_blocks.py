@@ -358,6 +358,7 @@ def test_given_labels_are_kept_for_the_training_rows(rng):
     assert (told != bka.labels_).any()
 
 
+@pytest.mark.slow
 def test_partition_by_k_means_has_the_least_error():
     X = moons(600)[0]
     errors = {}
@@ -396,6 +397,7 @@ def test_links_that_are_left_out(X):
     assert float(relative_error(few, X)) > float(relative_error(everything, X))
 
 
+@pytest.mark.slow
 def test_error_falls_with_the_rank():
     X = moons(1000)[0]
     errors = [

@@ -127,6 +127,7 @@ class TestSeries:
         assert seen[3] == pytest.approx(0.8 * 4000, rel=0.05)
         assert seen[4] == pytest.approx(0.2 * 4000, rel=0.1)
 
+    @pytest.mark.slow
     def test_your_own_kernel(self, few):
         check_kernel(Geometric(0.01))
         check_approximation(TensorSketch(Geometric(0.01), 50))
@@ -161,6 +162,7 @@ class TestLaw:
         assert (deviation <= 4.5 * draws.std(axis=0) / np.sqrt(40) + 1e-7 * K.max()).all()
         assert relative(K, draws.mean(axis=0)) < 0.015
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", MAPS, ids=NAMES)
     def test_one_feature_is_unbiased(self, few, model):
         kernel = Polynomial(2, 0.5, 1.0)
@@ -170,6 +172,7 @@ class TestLaw:
         assert (deviation <= 4 * draws.std(axis=0) / np.sqrt(300)).all()
         assert model.n_components_ == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", MAPS, ids=NAMES)
     def test_error_falls_with_the_root_of_the_size(self, digits, model):
         X = digits[:200]
@@ -291,6 +294,7 @@ class TestTensorSketch:
 
 
 class TestCRAFT:
+    @pytest.mark.slow
     @pytest.mark.parametrize("degree", [3, 7, 10])
     @pytest.mark.parametrize("load", [load_digits, load_breast_cancer, load_iris])
     def test_below_random_maclaurin(self, load, degree):
@@ -325,6 +329,7 @@ class TestCRAFT:
             # each number that comes in keeps its square
             assert_allclose((np.abs(part.signs[:, None]) * F) ** 2 @ np.ones(n), 1.0)
 
+    @pytest.mark.slow
     def test_up_is_better_than_the_other_map_at_its_size(self, digits):
         """The many features have little of the error: what is left is the projection's."""
         X = digits[:150]

@@ -98,6 +98,7 @@ def mean_error(kernel, n, kind, X, seeds=10):
 
 
 class TestUnbiased:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("kernel", "kind"), cases(KERNELS))
     def test_kernels(self, rows, kernel, kind):
         values = draws(kernel, 40, kind, rows, 150)
@@ -106,11 +107,13 @@ class TestUnbiased:
             other = clone(kernel).set_params(gamma=factor * kernel.gamma)
             assert errors_of_the_mean(values, other(rows)).max() > 5
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("kernel", "kind"), cases(COMPOSED + WITH_LAPLACIAN))
     def test_composed_kernels(self, rows, kernel, kind):
         values = draws(kernel, 40, kind, rows, 100)
         assert errors_of_the_mean(values, kernel(rows)).max() < 4
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n", [3, 7])
     @pytest.mark.parametrize(
         ("kernel", "kind"), cases([KERNELS[0], COMPOSED[-1], WITH_LAPLACIAN[-1]])
@@ -127,6 +130,7 @@ class TestUnbiased:
             assert_allclose(np.diagonal(model(rows)), kernel.diag(rows), rtol=1e-12)
             assert_allclose(model.diag(rows), kernel.diag(rows), rtol=1e-12)
 
+    @pytest.mark.slow
     def test_an_odd_feature_costs_no_more_than_its_share(self, rows):
         """All features of one kernel have the same length: the error is that of n, not of n - 1."""
         for n in (2, 5, 40, 41):
@@ -145,6 +149,7 @@ class TestErrors:
         errors = [mean_error(kernel, n, "iid", X, seeds=20) for n in sizes]
         assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(-0.5, abs=0.1)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("load", "ratios"),
         # columns: 4, 10, 64; of the error of independent frequencies, at most so much
@@ -162,6 +167,7 @@ class TestErrors:
         for kind, ratio in ratios.items():
             assert mean_error(kernel, 256, kind, X, seeds=20) < ratio * independent
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["orthogonal", "halton", "sobol"])
     def test_better_frequencies_of_other_kernels(self, kind):
         X = load_diabetes().data[:150] * 20
@@ -205,6 +211,7 @@ class TestPrecision:
         cosines_and_sines(x, out[:, :10], out[:, 10:])
         assert_allclose(out, expected, atol=4 * np.finfo(dtype).eps)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", [RBF(2.0), Matern(1.0), Laplacian(1.0)])
     def test_float32_far_from_the_origin(self, rng, kernel):
         X = (rng.random((300, 20)) / 5 + 1000.0).astype(np.float32)

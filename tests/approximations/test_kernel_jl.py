@@ -475,6 +475,7 @@ class TestTheory:
         angles = np.linspace(-0.2, 0.2, 50)
         return np.concatenate((polar(1.0, angles), -polar(1.0, angles)))
 
+    @pytest.mark.slow
     def test_theorem_1_holds_and_a_smaller_constant_breaks_it(self, X):
         sigma = X.T @ X / len(X)
         third = sigma @ sigma @ sigma
@@ -529,6 +530,7 @@ class TestTheory:
         assert left < printed
         assert bound == pytest.approx((1 - e) ** 3 * (delta - 4 * e), abs=1e-3)
 
+    @pytest.mark.slow
     def test_separation_and_distance_hold_and_need_their_last_term(self, X):
         """(11) and (12), on all pairs of rows that are Δ apart."""
         s, r = 300, 10
@@ -557,6 +559,7 @@ class TestTheory:
         bound = jl_distance_bound(Linear(), 1.0, 10**15, 10**15, X=X)
         assert left == pytest.approx(bound, rel=1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("share", [0.5, 0.2])
     def test_means_of_clusters(self, rng, share):
         n = 400

@@ -144,6 +144,7 @@ class TestRows:
             assert_allclose(file.dual_coef_, array.dual_coef_, atol=1e-8)
             assert_allclose(file.predict(gramian.open_rows(path)), array.predict(X), atol=1e-8)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("ending", [".npy", ".csv"])
     def test_files_larger_than_the_budget_are_refused(self, rng, tmp_path, ending):
         X = rng.standard_normal((22_000, 100)).round(1)

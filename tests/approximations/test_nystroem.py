@@ -100,6 +100,7 @@ class TestAgainstSklearn:
 
 
 class TestDecomposition:
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::gramian.ApproximationWarning")  # of less rank than rows
     def test_full_rank_is_exact(self, digits):
         X = digits[0][:300]
@@ -261,6 +262,7 @@ class TestCertificates:
         assert float(relative_error(model, new)) == pytest.approx(relative(K, model(new)))
         assert str(relative_error(model, new, exact=True)).count("[") == 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("landmarks", ["auto", "rpcholesky", "greedy", "uniform"])
     def test_tolerance_is_met(self, landmarks):
         sets = [load_iris, load_wine, load_breast_cancer, load_diabetes, load_digits]
@@ -273,6 +275,7 @@ class TestCertificates:
             assert np.trace(K - model(X)) / np.trace(K) <= 0.01
             assert len(model.landmarks_) < len(X)
 
+    @pytest.mark.slow
     def test_growth_needs_few_landmarks(self, digits):
         X = digits[0]
         model = Nystroem(RBF(0.02), 5, tol=0.05, landmarks="rpcholesky", random_state=0).fit(X)

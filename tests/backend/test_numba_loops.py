@@ -15,6 +15,7 @@ from gramian.backend import numba_loops
 pytest.importorskip("numba", reason="numba is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(n=st.integers(1, 5), m=st.sampled_from([1, 3, 255, 256, 257, 600]), d=st.integers(1, 9))
 def test_l1_distances_of_any_shape(dtype, n, m, d):
@@ -29,6 +30,7 @@ def test_l1_distances_of_any_shape(dtype, n, m, d):
     assert np.isnan(out[:, [0, -1]]).all()  # nothing beside it was written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_laplacian_kernel_is_the_same_with_and_without(dtype, rng, monkeypatch):
     X, Y = rng.normal(size=(2100, 7)).astype(dtype), rng.normal(size=(1301, 7)).astype(dtype)

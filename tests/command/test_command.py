@@ -246,6 +246,7 @@ def test_tables_know_their_columns():
 
 
 class TestCompare:
+    @pytest.mark.slow
     def test_a_line_for_each_and_a_report(self, here, capsys):
         name = "<script>alert(1)</script> [red]\n"
         frame = pd.DataFrame(load_iris().data, columns=[name, "b", "c", "d"])

@@ -151,6 +151,7 @@ def test_a_column_that_dominates_is_named(capsys, here):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_forecast_before_long_fits(run, here):
     rows = np.random.default_rng(0).standard_normal((21_000, 3)).astype(np.float32)
     np.save("rows.npy", rows)

@@ -74,6 +74,7 @@ def test_the_printed_code_gives_the_reported_score(case, tmp_path, monkeypatch, 
     assert "site" in steps
 
 
+@pytest.mark.slow
 def test_standard_input_has_a_name_in_the_code(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.csv").write_text(

@@ -57,11 +57,13 @@ class TestLaws:
     def test_sampler(self):
         check_sampler(Farthest())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", [RBF(0.1), InverseMultiquadric(0.1)])
     def test_approximation(self, kernel):
         check_approximation(FewRows(kernel))
         check_memory(FewRows(kernel))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["rbf", FewRows(InverseMultiquadric(0.1)), LANDMARKS])
     def test_learner(self, kernel):
         check_learner(NoveltyDetector(kernel))

@@ -53,6 +53,7 @@ def test_pixels_move_as_far_as_asked_and_together(axis):
         assert_allclose(np.sqrt(np.mean(step**2)), expected, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_rotation():
     values, _ = ramps(1, 600, rotation=10.0)
     slopes = np.diff(values, axis=1)[:, :, 1:], np.diff(values, axis=2)[:, 1:]  # -sin and cos

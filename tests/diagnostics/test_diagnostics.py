@@ -220,6 +220,7 @@ class TestLinkThresholds:
 
 
 class TestPartitions:
+    @pytest.mark.slow
     def test_are_those_of_the_fits(self, X):
         sides = [BKA(RBF(1.0), 12, n_blocks=3, random_state=0),
                  MEKA(RBF(1.0), 12, n_blocks=3, random_state=0)]  # fmt: skip

@@ -163,6 +163,7 @@ class TestRefusals:
                 model.fit(X, X[:, 0])
         assert need > 5e7
 
+    @pytest.mark.slow
     def test_a_bare_kernel_takes_as_many_landmarks_as_fit(self, rng):
         X = rng.standard_normal((20_000, 3))
         model = KernelRidge(kernel=RBF(1.0), random_state=0)

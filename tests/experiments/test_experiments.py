@@ -294,6 +294,7 @@ def test_text_is_escaped(squares, tmp_path):
     assert "Content-Security-Policy" in text
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = ["reproduce", "001/ridge", "--quick", "--cache", "cache"]
@@ -340,6 +341,7 @@ def test_wrong_arguments(arguments, said, capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_data_that_is_missing_leaves_the_rest(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRAMIAN_DATA", str(tmp_path))

@@ -95,6 +95,7 @@ def kind(request):
     return X, new, kernels, table(function, X, X), table(function, new, X)
 
 
+@pytest.mark.slow
 def test_laws(kind):
     X, _, kernels, _, _ = kind
     check_kernel(kernels[0], X)
@@ -195,6 +196,7 @@ def test_weights_count_objects():
         assert_allclose(weighted.inertia_, plain.inertia_, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_first_centres_may_be_objects():
     for kernel in (SPECTRUM, Nystroem(SPECTRUM, 40, random_state=0)):
         by_number = KernelKMeans(3, kernel=kernel, init=[3, 8, 20], random_state=0).fit(WORDS)

@@ -199,6 +199,7 @@ class TestKMeans:
 
 
 class TestPCA:
+    @pytest.mark.slow
     @given(seed=st.integers(0, 100))
     def test_components_of_the_centred_matrix(self, seed):
         X = np.random.default_rng(seed).standard_normal((40, 3))
@@ -219,6 +220,7 @@ class TestPCA:
         largest = np.abs(scores[0]).argmax(axis=0)
         assert (scores[0][largest, range(5)] > 0).all()
 
+    @pytest.mark.slow
     def test_pre_images(self, digits):
         X = digits[0]
         noisy = X + 0.25 * np.random.default_rng(0).standard_normal(X.shape)

@@ -127,6 +127,7 @@ class TestDoubt:
 
 
 class TestKMeans:
+    @pytest.mark.slow
     def test_few_rows_are_computed_again(self, X, made):
         model = KernelKMeans(6, kernel=Nystroem(KERNEL, 60, random_state=0), tol=0, random_state=0)
         whole = clone(model).fit(X)

@@ -186,6 +186,7 @@ class TestSettings:
         ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_progress_is_shown_when_asked(rng, capfd, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the captured stream for a terminal
     monkeypatch.setenv("TERM", "xterm")

@@ -107,6 +107,7 @@ def test_seeds_reproduce():
     assert (chosen(CSI(), RBF(0.5), X, 10, 0) == chosen(CSI(), RBF(0.5), X, 10, 1)).all()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.integers(1, 70), st.integers(1, 200))
 def test_evaluations_stay_within_the_bounds_stated(n, m, steps):
     X = rows(n, 2)

@@ -120,6 +120,7 @@ def test_bless_looks_at_few_rows_while_the_ridge_is_large():
     assert len(np.unique(rows)) == len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [None, 0.5])
 @pytest.mark.parametrize("sampler", ALL)
 def test_outliers_are_found(sampler, ridge):
@@ -269,6 +270,7 @@ def test_draw_gives_distinct_positions_of_positive_score(scores, size, seed):
     assert np.all((chances > 0) & (chances <= 1))
 
 
+@pytest.mark.slow
 def test_draw_keeps_to_the_chances_it_states(rng):
     scores = np.array([5.0, 2.0, 1.0, 1.0, 0.5, 0.5, 0.0])
     expected = np.array([1.0, 0.8, 0.4, 0.4, 0.2, 0.2, 0.0])  # c = 0.4 makes three of these

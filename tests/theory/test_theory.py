@@ -75,6 +75,7 @@ class TestLeverage:
         ):
             ridge_leverage_scores(RBF(0.5), rows, ridge=1.0)
 
+    @pytest.mark.slow
     def test_estimate_is_unbiased_and_knows_its_error(self, rows):
         gram = Gram(Laplacian(1.0), rows)  # a slow spectrum: the factor leaves something to sample
         exact, none = effective_dimension(gram, ridge=0.3, return_std=True)
@@ -177,6 +178,7 @@ class TestDictionaries:
         assert self.failures(K, m, ridge, 0.5) <= DELTA
         assert self.failures(K, m // 200, ridge, 0.5) > DELTA
 
+    @pytest.mark.slow
     def test_lemma_3_and_that_it_needs_leverage(self):
         # One row unlike the others: uniform draws of the same number miss it.
         K, ridge, epsilon = groups(249, 1), 0.1, 0.9
@@ -205,6 +207,7 @@ class TestProduct:
         scale = np.exp(rng.normal(size=60))
         return rng.normal(size=(8, 60)) * scale, rng.normal(size=(60, 6)) * scale[:, None]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("uniform", [False, True])
     def test_is_unbiased(self, factors, uniform):
         A, B = factors

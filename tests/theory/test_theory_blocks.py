@@ -123,6 +123,7 @@ class TestObjectives:
         assert value == pytest.approx(d_kernel(RBF(0.3), X, labels), rel=1e-12)
         assert squares == pytest.approx(d_kmeans(X, labels), rel=1e-12)
 
+    @pytest.mark.slow
     def test_sampling_is_unbiased_and_knows_its_error(self):
         X, labels = clusters(5, n=600, blocks=3)
         labels[:5] = 77  # a small block, which is summed exactly
@@ -304,6 +305,7 @@ class TestMEKABound:
                 fitted = MEKA(kernel, 16, partition=labels, random_state=seed).fit(X)
                 assert np.linalg.norm(K - fitted(X), order) <= bound
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("norm", "sizes", "sampled", "delta"),
         [("spectral", [300, 300], 300, 0.05), ("fro", [100, 900], 999, 0.5)],

@@ -61,6 +61,7 @@ def advised(results, baselines=(), budget=10**9, base=None, **settings):
     return replace(base, results=list(results), baselines=list(baselines), settings=settings)
 
 
+@pytest.mark.slow
 def test_the_fastest_within_one_standard_error_is_recommended():
     results = [
         kernel(0.90, 5.0, spread=0.03),  # the best
@@ -74,6 +75,7 @@ def test_the_fastest_within_one_standard_error_is_recommended():
     assert "0.900" in found.recommendation
 
 
+@pytest.mark.slow
 def test_the_exact_kernel_is_a_candidate_like_any_other():
     results = [kernel(0.90, 5.0), kernel(0.89, 1.0, exact=True)]
     found = advised(results)
@@ -345,6 +347,7 @@ def test_code_of_ones_own_learner_and_matrix():
     assert agrees(found, found.best, printed(found, X=K, y=Y)[0])
 
 
+@pytest.mark.slow
 def test_the_seed_of_the_code_is_that_of_the_repeat_in_the_middle():
     found = compare(X, Y, repeats=5, random_state=0, sizes=[3], approximations="random fourier",
                     baselines=False)  # fmt: skip

@@ -58,6 +58,7 @@ def without_times(comparison):
     return [replace(result, seconds=0.0, seconds_all=0.0) for result in comparison.results]
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_approximations(comparison):
     for result in comparison.approximations:
         errors = []
@@ -101,6 +102,7 @@ def test_the_exact_matrix_comes_last_and_has_no_error(comparison):
     assert (exact.name, exact.size, exact.error, exact.nbytes) == ("Exact", 150, 0.0, 8 * 150**2)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_results(scored):
     assert without_times(compare(X, Y, repeats=1, **QUICK)) == without_times(scored)
     other = compare(X, Y, repeats=1, **{**QUICK, "random_state": 1})
@@ -127,6 +129,7 @@ def test_scores_are_those_of_rows_held_out(scored):
     assert sum(tuple(row) in seen for row in sample.new_rows.data) <= 1
 
 
+@pytest.mark.slow
 def test_regression_is_known_by_its_target_and_centred():
     X, y = load_diabetes(return_X_y=True)
     found = compare(X, y + 1e4, approximations="nystroem k-means", sizes=[50], repeats=1,
@@ -150,6 +153,7 @@ def test_what_is_a_class(target, classes):
     assert data.are_classes(target) is classes
 
 
+@pytest.mark.slow
 def test_a_learner_of_ones_own():
     learner = KernelRidge(alpha=0.1)
     found = compare(X, Y, learner=learner, repeats=1, **QUICK)
@@ -177,6 +181,7 @@ def test_explained_variance_is_that_of_kmeans_for_a_linear_kernel():
     assert all(0 < result.score < 1 for result in found.results)
 
 
+@pytest.mark.slow
 def test_many_rows_are_sampled_and_memory_is_that_of_all():
     points = np.random.default_rng(0).standard_normal((3000, 3)).astype(np.float32)
     found = compare(points, max_rows=500, sizes=[50], repeats=1, random_state=0,
@@ -403,6 +408,7 @@ def test_structure_of_the_matrix(comparison):
     assert own.error == pytest.approx(float(relative_error(model, X)))
 
 
+@pytest.mark.slow
 def test_a_matrix_of_kernel_values_is_split_on_both_sides():
     K = RBF(0.5)(X)
     found = compare(K, Y, kernel="precomputed", sizes=[20], repeats=1, random_state=0)
@@ -416,6 +422,7 @@ def test_a_matrix_of_kernel_values_is_split_on_both_sides():
     assert not found.structure.gammas
 
 
+@pytest.mark.slow
 def test_words_and_sparse_rows():
     words = ["kernel", "colonel", "lonely", "matrix", "tricks", "strict"] * 5
     kernel = FunctionKernel(lambda a, b: float(len(set(a) & set(b))), pairwise=True)
@@ -434,6 +441,7 @@ def test_rows_of_torch():
         assert one.score == pytest.approx(other.score, abs=0.03)
 
 
+@pytest.mark.slow
 def test_frame_and_text(scored):
     pytest.importorskip("pandas")
     frame = scored.to_frame()

@@ -69,6 +69,7 @@ class Tags(HTMLParser):
             self.text.setdefault(self.open[-1], []).append(data)
 
 
+@pytest.mark.slow
 def test_the_page_holds_what_it_should(comparison):
     text = page(comparison)
     tags = Tags(text)
@@ -105,6 +106,7 @@ def test_what_failed_is_on_the_page():
     assert "Not measured" in text and "total rank of 10 blocks" in text
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_and_runs_its_own_script_only(comparison):
     text = page(comparison, EVIL)
     without_pictures = re.sub(r"data:image/png;base64,[\w+/=]+", "", text)
@@ -130,6 +132,7 @@ def with_evil_text(comparison):
     return replace(comparison, data=data, results=results, score_name="<b>score</b>")
 
 
+@pytest.mark.slow
 def test_text_of_the_user_stays_text(comparison):
     before = Tags(page(comparison))
     evil = with_evil_text(comparison)
@@ -157,6 +160,7 @@ def test_escaped_text_comes_back(text):
     assert not set(escape(text)) & set("<>\"'")
 
 
+@pytest.mark.slow
 def test_the_file_is_written_whole_or_not_at_all(comparison, tmp_path):
     path = comparison.report(tmp_path / "new" / "report.html", title="Mine")
     assert path.read_text(encoding="utf-8") == page(comparison, "Mine")
@@ -171,6 +175,7 @@ def test_the_file_is_written_whole_or_not_at_all(comparison, tmp_path):
     assert left == {"new", "report.html", "folder.html"}
 
 
+@pytest.mark.slow
 def test_notebooks_get_a_short_form(comparison):
     short = comparison._repr_html_()
     assert comparison.recommendation in Tags(f"<main>{short}</main>").text["p"]
@@ -227,6 +232,7 @@ def test_names_lie_beside_their_lines_and_not_on_each_other():
         assert one.box.overlap(other.box) == 0
 
 
+@pytest.mark.slow
 def test_names_go_where_nothing_crosses_them():
     """Also where lines, bars and other names leave room only far away."""
     frame = Box(40, 20, 340, 320)
@@ -558,6 +564,7 @@ def test_the_papers_fit_the_page(browser, papers, width, dark):
     assert texts == []
 
 
+@pytest.mark.slow
 def test_the_kernel_in_use_is_named(comparison):
     assert re.search(r"RBF\(0\.\d{3,8}\)", page(comparison))
     other = replace(comparison, kernel=RBF(0.5))

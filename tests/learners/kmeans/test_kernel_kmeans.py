@@ -199,6 +199,7 @@ class TestRestartsOnASample:
 
 
 class TestMiniBatches:
+    @pytest.mark.slow
     def test_close_to_full_passes(self, X):
         approximation = Nystroem(KERNEL, 60, random_state=0).fit(X)
         full, batched = (

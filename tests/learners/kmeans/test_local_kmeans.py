@@ -67,6 +67,7 @@ def test_sparse_rows_and_models_on_disk(X, tmp_path, inner):
     assert_allclose(again.transform(X), model.transform(X), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [KERNEL, Nystroem(KERNEL, 20)])
 def test_laws(inner):
     check_learner(KernelKMeans(3, kernel=Local(inner, 4)))

@@ -120,6 +120,7 @@ class TestFit:
         assert exact.centre_coefficients_.shape == (600, exact.n_clusters_)
         assert not hasattr(exact, "centres_")
 
+    @pytest.mark.slow
     def test_many_clusters_without_features_are_refused(self):
         X = np.random.default_rng(0).standard_normal((3000, 3))
         model = OnlineKernelKMeans(1e-6, kernel=Exact(RBF(1.0)))
@@ -284,6 +285,7 @@ class TestSqueakOfAStream:
             assert_allclose(landmarks.points, chosen.points, atol=0)
             assert landmarks.indices is None
 
+    @pytest.mark.slow
     def test_blocks_that_do_not_fit_are_as_good(self, X):
         def left(points):
             C, W = self.KERNEL(X, points), self.KERNEL(points)

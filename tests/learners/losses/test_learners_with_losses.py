@@ -65,12 +65,14 @@ def outputs(model, rows=X):
     return getattr(model, name)(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 @pytest.mark.parametrize("kernel", [FEW, BKA(KERNEL, 30, n_blocks=3, random_state=0)])
 def test_laws(model, kernel):
     check_learner(clone(model).set_params(kernel=kernel))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_on_other_arrays(model, library):
@@ -79,6 +81,7 @@ def test_on_other_arrays(model, library):
     check_learner(clone(model).set_params(kernel=KERNEL), library=library)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 def test_on_dask(model):
     dask = pytest.importorskip("dask")
@@ -98,6 +101,7 @@ def test_on_dask(model):
             assert_allclose(lazy.compute(), outputs(here), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 def test_from_a_file_within_a_budget(model, tmp_path):
     noise = np.random.default_rng(1).standard_normal((3 * N, 3))
@@ -121,6 +125,7 @@ def test_there_and_back(model, tmp_path):
         assert_array_equal(outputs(again), outputs(fitted))
 
 
+@pytest.mark.slow
 def test_more_features_than_a_group_of_sums_allows():
     fitted = clone(FEW).fit(X)
     together = KernelSVC(1.0, fitted, tol=1e-3).fit(X, CLASSES)
@@ -280,6 +285,7 @@ class TestIntercept:
         without = KernelHuberRegressor(0.1, KERNEL, fit_intercept=False).fit(X, COUNTS + 100)
         assert without.intercept_ == without.predict(far)[0] == 0
 
+    @pytest.mark.slow
     def test_adding_a_constant_to_the_target_adds_it_to_predictions(self):
         for kernel in (FEW, KERNEL):
             model = KernelSVR(0.1, kernel, tol=1e-7)
@@ -300,6 +306,7 @@ def test_probabilities_are_better_than_chance_and_calibrated():
     assert_allclose(np.log(found), model.predict_log_proba(rows[2000:]))
 
 
+@pytest.mark.slow
 def test_a_sum_of_weights_is_a_repeated_row():
     counts = np.random.default_rng(2).integers(0, 3, N)
     fitted = clone(FEW).fit(X)
@@ -310,6 +317,7 @@ def test_a_sum_of_weights_is_a_repeated_row():
         assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_loss_in_one_file():
     """What docs/losses.md shows: a new loss, and a learner for it."""
     text = (Path(__file__).parents[3] / "docs" / "losses.md").read_text()
@@ -340,6 +348,7 @@ def test_a_loss_in_one_file():
     assert_allclose(full.objective_, found[0].objective_, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [KERNEL, FEW])
 def test_curvature_that_vanishes(kernel):
     """Weights that differ by 10⁷ leave the intercept of rare classes on flat ground."""

@@ -156,6 +156,7 @@ class TestRegression:
         value = deviance.sum() + 0.3 * (theirs.coef_**2).sum()
         assert value * (1 - 1e-5) <= model.objective_ <= value * (1 + 1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("epsilon", [0.0, 0.2])
     def test_epsilon_insensitive(self, way, epsilon):
         kernel, features = way
@@ -169,6 +170,7 @@ class TestRegression:
         value = (WEIGHTS * loss).sum() + 0.25 * norm
         assert_allclose(model.objective_, value, rtol=2e-6)
 
+    @pytest.mark.slow
     def test_quantiles(self, way):
         """At 0.5 it is SVR without a margin."""
         kernel, features = way
@@ -184,6 +186,7 @@ class TestRegression:
         exact = KernelQuantileRegressor(0.5, "precomputed", quantile=taus, tol=1e-6)
         assert_allclose(model.objective_, exact.fit(matrix, REAL).objective_, rtol=3e-6)
 
+    @pytest.mark.slow
     def test_quantiles_have_a_dual_that_proves_them(self):
         """Any β in [τ - 1, τ] with sum 0 bounds the minimum: yᵀβ - βᵀKβ / 2 alpha."""
         taus = np.array([0.1, 0.5, 0.9])
@@ -242,6 +245,7 @@ class TestNovelty:
 
 
 class TestOtherWays:
+    @pytest.mark.slow
     def test_exact_without_the_matrix(self):
         kept = KernelLogisticRegression(0.5, KERNEL).fit(X, THREE)
         svc = KernelSVC(0.5, KERNEL).fit(X, TWO)

@@ -307,6 +307,7 @@ class TestVariance:
 
 
 class TestDefault:
+    @pytest.mark.slow
     def test_leading_components_are_those_of_the_exact_matrix(self, digits, monkeypatch):
         monkeypatch.setattr(gramian.matrices.gram, "KEPT_BYTES", 8 * 1000**2)
         kernel = RBF("mean")
@@ -409,6 +410,7 @@ class TestPreImages:
         again = pickle.loads(pickle.dumps(model))
         assert_array_equal(again.inverse_transform(scores), back)
 
+    @pytest.mark.slow
     def test_as_good_as_the_exact_regression(self, digits, monkeypatch):
         train, new = digits[:1200], digits[1200:]
         model = KernelPCA(20, kernel=RBF("median"), fit_inverse_transform=True, random_state=0)

@@ -52,5 +52,6 @@ def test_laws(inner):
     check_learner(KernelPCA(2, kernel=Local(inner, 4)))
 
 
+@pytest.mark.slow
 def test_memory():
     check_memory(KernelPCA(100, kernel=Local(KERNEL)))

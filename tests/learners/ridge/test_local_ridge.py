@@ -179,6 +179,7 @@ def test_threads_and_blocks_of_rows_do_not_change_results(X, Y):
     assert (results[0] == results[1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [KERNEL, Nystroem("rbf", 20)])
 def test_laws(inner):
     check_learner(KernelRidge(0.1, kernel=Local(inner, 4)))

@@ -36,6 +36,7 @@ class TestSamplers:
         with pytest.raises(ValueError, match=r"one process.*rpcholesky"):
             model.fit(spread(X), spread(Y))
 
+    @pytest.mark.slow
     def test_dictionaries_are_merged(self, scheduler):
         rows = X[:1400].copy()
         far = [3, 500, 1100]  # whatever the cut, their scores are near 1

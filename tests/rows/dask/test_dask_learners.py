@@ -100,6 +100,7 @@ def test_learners_are_those_of_numpy(name, chunk, scheduler):
     assert spread_online.inertia_ == pytest.approx(online.inertia_, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_chunk_for_each_row():
     model = KernelKMeans(4, kernel=MEKA(KERNEL, 20, n_blocks=2), random_state=0)
     with np.errstate(all="raise"):
@@ -128,6 +129,7 @@ def test_the_exact_matrix_and_its_default(scheduler):
 
 
 class TestRidge:
+    @pytest.mark.slow
     def test_every_way_to_solve(self, scheduler):
         weights = np.random.default_rng(0).random(N)
         approximation = Nystroem(KERNEL, 30, random_state=1).fit(X)
@@ -184,6 +186,7 @@ class TestKMeans:
         score = there.score(spread(X), sample_weight=weights)
         assert score == pytest.approx(here.score(X, sample_weight=weights))
 
+    @pytest.mark.slow
     def test_batches_and_streams(self):
         model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], batch_size=300, random_state=0)
         assert_array_equal(clone(model).fit(spread(X)).labels_, clone(model).fit(X).labels_)
@@ -193,6 +196,7 @@ class TestKMeans:
             there.partial_fit(spread(X[half], 500))
         assert_array_equal(there.labels_, here.labels_)
 
+    @pytest.mark.slow
     def test_a_stream_of_dp_means(self):
         model = OnlineKernelKMeans(0.7, kernel=APPROXIMATIONS["nystroem"], random_state=0)
         here, there = clone(model), clone(model)
@@ -203,6 +207,7 @@ class TestKMeans:
         assert_array_equal(there.labels_, here.labels_)
         assert_allclose(there.centres_, here.centres_, atol=1e-9)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["nystroem", "bka"])
     def test_late_passes_look_at_rows_in_doubt(self, name, monkeypatch):
         """Each process picks out its own; without a margin all rows would be looked at."""
@@ -242,6 +247,7 @@ class TestKMeans:
             assert factors.persist() is factors
             assert_array_equal(clone(model).fit(rows).labels_, here)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["nystroem", "meka"])
     def test_half_precision(self, name, scheduler):
         model = KernelKMeans(4, kernel=APPROXIMATIONS[name], half_precision=True, random_state=0)
@@ -252,6 +258,7 @@ class TestKMeans:
 
 
 class TestPCA:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kept", [True, False])
     def test_pre_images_of_many_rows(self, kept, scheduler, monkeypatch):
         monkeypatch.setattr("gramian.learners.pca.pre_images._exactly", lambda scores, rows: False)
@@ -302,6 +309,7 @@ def test_a_device_is_for_rows_of_one_process(monkeypatch):
         model.fit(X).predict(spread(X))
 
 
+@pytest.mark.slow
 def test_models_are_saved_with_their_labels(tmp_path):
     model = KernelKMeans(4, kernel=APPROXIMATIONS["meka"], random_state=0).fit(spread(X))
     gramian.save(model, tmp_path / "model.gramian")

@@ -59,6 +59,7 @@ def test_blocks_are_computed_by_workers(scheduler, monkeypatch):
     assert sum(b - a for a, b in set(called)) == len(model.approximation_.block_sizes_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner",
     [

@@ -32,6 +32,7 @@ pytestmark = QUIET
 class TestRows:
     """The laws of rows, with NumPy's as the reference."""
 
+    @pytest.mark.slow
     @settings(max_examples=15)
     @given(
         chunks=st.lists(st.integers(1, 20), min_size=1, max_size=5),
@@ -109,6 +110,7 @@ class TestRows:
         assert_allclose(chosen.collect(), X[numbers])
         assert_allclose(chosen.sum(lambda x: x.sum(axis=0)), X[numbers].sum(axis=0))
 
+    @pytest.mark.slow
     def test_wide_results_come_in_small_chunks(self, monkeypatch):
         monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 10_000)
         features = RandomFourier(KERNEL, 50, random_state=0).fit(X).transform(spread(X, N))
@@ -132,6 +134,7 @@ class TestRows:
 class TestFrames:
     FRAME = pd.DataFrame(X, columns=[f"column {i}" for i in range(D)])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("known", [True, False])
     def test_columns_are_known_by_name(self, scheduler, known):
         frame = dd.from_pandas(self.FRAME, npartitions=3, sort=known)
@@ -143,6 +146,7 @@ class TestFrames:
         assert_array_equal(model.predict(frame), here.labels_)
         assert_array_equal(model.predict(self.FRAME), here.labels_)
 
+    @pytest.mark.slow
     def test_empty_partitions_and_targets(self):
         frame = dd.from_pandas(self.FRAME.assign(y=Y), npartitions=6)
         later = frame[frame["column 0"] > np.median(X[:, 0])]

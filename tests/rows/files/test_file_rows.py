@@ -150,6 +150,7 @@ class TestReading:
             check_rows(open_rows(tmp_path / f"x{ending}"), frame.to_numpy(dtype=float))
         check_rows(open_rows(tmp_path / "x.feather"), [[1.0], [2.0]])
 
+    @pytest.mark.slow
     def test_whole_numbers_that_get_fractions_later(self, tmp_path):
         X = np.append(np.arange(200_000), 0.5)[:, None]
         np.savetxt(tmp_path / "x.csv", X, fmt="%g", header="a", comments="")
@@ -311,6 +312,7 @@ class TestLearning:
         MEKA(RBF(0.1), 40, n_blocks=3, random_state=0),
     )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", models)
     @pytest.mark.parametrize("ending", [".npy", ".parquet"])
     def test_as_on_the_array(self, tmp_path, model, ending, monkeypatch, small_batches):
@@ -469,6 +471,7 @@ class TestErrors:
             KernelRidge().fit(path, X[:, 0])
         check_rows(open_rows(path, drop=["city", "day"]), X)
 
+    @pytest.mark.slow
     def test_text_that_comes_late(self, tmp_path):
         lines = ["a"] + ["1"] * 700_000 + ["two"]
         (tmp_path / "x.csv").write_text("\n".join(lines))
@@ -558,6 +561,7 @@ class TestErrors:
             found = written(7000).sum(lambda x: x.sum(axis=0))
         assert_allclose(found, X.sum(axis=0))
 
+    @pytest.mark.slow
     def test_a_row_group_that_does_not_fit(self, tmp_path, rng):
         """Readers hold a page of each column at once, however few rows they are asked for."""
         X = rng.standard_normal((4000, 600))

@@ -534,3 +534,11 @@ def test_balanced_classes_need_all_rows():
         KernelRidgeClassifier(class_weight="balanced").partial_fit(*table(20))
     assert "needs all rows at once" in str(error.value.__cause__)
     assert hasattr(KernelRidgeClassifier(class_weight={0: 2.0}), "partial_fit")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_singular_system_says_what_to_do(intercept):
+    X = np.repeat(np.eye(3), 3, axis=0)
+    model = KernelRidge(1e-30, kernel=Exact(RBF(1.0)), fit_intercept=intercept)
+    with pytest.raises(np.linalg.LinAlgError, match=r"alpha=1e-30.*Use a larger alpha"):
+        model.fit(X, np.arange(9.0))

@@ -49,7 +49,7 @@ class ExactDirect(Strategy[System]):
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
                 right = xp.concat((array_ops.take_columns(B, where), *extra), axis=1)
-                part = array_ops.solve_symmetric(A, right)
+                part = _solved(A, right, float(alpha))
                 if system.intercept:
                     part, b = _without_mean(system, part)
                     intercepts[where] = b[: len(where)]
@@ -61,6 +61,17 @@ class ExactDirect(Strategy[System]):
         a, kept = system.weighted(out), intercepts if system.intercept else None
         left_out = left_out_rows(system, a, freedom) if count else None
         return Solution(a, kept, left_out=left_out)
+
+
+def _solved(A: Array, right: Array, alpha: float) -> Array:
+    """Solve A x = right; a singular A is an error that says what to do."""
+    try:
+        return array_ops.solve_symmetric(A, right)
+    except (np.linalg.LinAlgError, RuntimeError) as error:  # the second is torch's
+        raise np.linalg.LinAlgError(
+            f"K + alpha I of these rows is singular for alpha={alpha:.3g}, up to rounding: rows may "
+            "be repeated, or the kernel is indefinite. Use a larger alpha."
+        ) from error
 
 
 def _extra_columns(system: System, B: Array) -> list[Array]:

@@ -69,7 +69,7 @@ def _solved(A: Array, right: Array, alpha: float) -> Array:
         return array_ops.solve_symmetric(A, right)
     except (np.linalg.LinAlgError, RuntimeError) as error:  # the second is torch's
         raise np.linalg.LinAlgError(
-            f"K + alpha I of these rows is singular for alpha={alpha:.3g}, up to rounding: rows may "
+            f"K + alpha I is singular for alpha={alpha:.3g}, up to rounding: rows may "
             "be repeated, or the kernel is indefinite. Use a larger alpha."
         ) from error
 

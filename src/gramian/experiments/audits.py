@@ -198,13 +198,13 @@ def by_scores(indices: np.ndarray, scores: np.ndarray) -> dict[str, float]:
 
 
 def by_determinant(
-    indices: np.ndarray, K: np.ndarray, law: Callable[..., np.ndarray]
-) -> dict[str, float]:
-    """Audit rows by log det K[S, S], against sets that the reference draws by their law.
+    K: np.ndarray, m: int, law: Callable[..., np.ndarray]
+) -> Callable[[Any], dict[str, float]]:
+    """Return an audit of m rows by log det K[S, S], against sets that the reference draws.
 
-    Both laws prefer rows that are far from each other; uniform draws do not.
+    The laws it serves prefer rows that are far from each other; uniform draws do not.
     """
-    rng, m = np.random.default_rng(0), len(indices)
+    rng = np.random.default_rng(0)
 
     def size(chosen: np.ndarray) -> float:
         block = K[np.ix_(chosen, chosen)]
@@ -212,7 +212,8 @@ def by_determinant(
 
     wanted = float(np.mean([size(law(K, m, rng)) for _ in range(DRAWS)]))
     uniform = [size(rng.choice(len(K), m, replace=False)) for _ in range(DRAWS)]
-    return short_of(size(indices), wanted, float(np.mean(uniform)))
+    middle = float(np.mean(uniform))
+    return lambda chosen: short_of(size(np.asarray(chosen.indices)), wanted, middle)
 
 
 def centres(points: np.ndarray, X: np.ndarray) -> dict[str, float]:

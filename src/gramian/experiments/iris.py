@@ -56,7 +56,7 @@ class OnIris(Experiment):
     tried: tuple[float, ...]  # the values at which breaks are tried
 
     def trial(self) -> list[Unit]:
-        every = [unit | {"runs": 3} for unit in self.units(Settings(quick=True))]
+        every = [unit | {"runs": 4} for unit in self.units(Settings(quick=True))]
         return [unit for unit in every if unit.get(self.over, self.tried[0]) in self.tried]
 
     def figures(self, results: Results) -> list[Curves]:

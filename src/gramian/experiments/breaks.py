@@ -63,6 +63,11 @@ def change(name: str, owner: Any, attribute: str, function: Callable[[Any], Any]
     return Break(name, ((owner, attribute, function),))
 
 
+def owner_of(kind: Any, attribute: str) -> Any:
+    """Return the base class that defines an attribute."""
+    return next(base for base in kind.__mro__ if attribute in vars(base))
+
+
 def after(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """Return a change that passes each result through a function; it also gets the arguments."""
 
@@ -131,8 +136,7 @@ def uniform_for(kind: Any, name: str) -> Break:
     def select(self: Any, gram: Any, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
         return Uniform().select(gram, m, rng)
 
-    owner = next(base for base in kind.__mro__ if "select" in vars(base))
-    return change(f"uniform for {name}", owner, "select", lambda old: select)
+    return change(f"uniform for {name}", owner_of(kind, "select"), "select", lambda old: select)
 
 
 def _misscaled(old: Any) -> Any:
@@ -293,7 +297,7 @@ def _in_first(old: Any) -> Any:
 
 
 OTHER_BLOCKS = change("predictions of another block", local, "nearest_in", _in_first)
-SMALLER_GAMMA = change("gamma times 0.9", RBF, "_scale", times(0.9))
+SMALLER_GAMMA = change("gamma times 0.9", owner_of(RBF, "_scale"), "_scale", times(0.9))
 
 # Diagnostics.
 

@@ -83,7 +83,7 @@ class EarlyPrediction(Experiment):
 
     def trial(self) -> list[Unit]:
         return [
-            unit | {"n": 2000, "blocks": 8, "runs": 1, "gamma": unit["gamma"] / 4, "squares": 10}
+            unit | {"n": 1000, "blocks": 6, "runs": 1, "gamma": unit["gamma"] / 9, "squares": 7}
             for unit in self.units(Settings(quick=True))
         ]
 

@@ -38,7 +38,7 @@ class Figure1(Experiment):
         return crossed(data=list(data.TOYS), n=5000, subsample=100, features=2, runs=runs)
 
     def trial(self) -> list[Unit]:
-        return crossed(data=list(data.TOYS), n=400, subsample=100, features=2, runs=10)
+        return crossed(data=list(data.TOYS), n=400, subsample=100, features=2, runs=4)
 
     def measure(
         self, *, data: str, n: int, subsample: int, features: int, runs: int
@@ -126,7 +126,7 @@ class Table2(Experiment):
         return [unit for each in where for unit in crossed(**each, method=METHODS)]
 
     def trial(self) -> list[Unit]:
-        return crossed(data="breast_cancer", scale="standard", method=METHODS, runs=3)
+        return crossed(data="wine", scale="standard", method=METHODS, runs=3)
 
     def measure(self, *, data: str, scale: str, method: str, runs: int) -> dict[str, Any]:
         X, y = _rows(data, scale)
@@ -305,8 +305,8 @@ class Theorem1(Experiment):
         return over_r + crossed(varied="subsample", r=4000, s=[10, 20, 40, 80], **common)
 
     def trial(self) -> list[Unit]:
-        common: Unit = {"data": "digits", "n": 300, "runs": 3}
-        return crossed(varied="features", r=[10, 100], s=300, **common) + crossed(
+        common: Unit = {"data": "digits", "n": 150, "runs": 3}
+        return crossed(varied="features", r=[10, 100], s=150, **common) + crossed(
             varied="subsample", r=1000, s=[10, 40], **common
         )
 

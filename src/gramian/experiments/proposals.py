@@ -67,20 +67,18 @@ class OtherLandmarks(Experiment):
     def measure(self, *, data: str, method: str, gamma: float, m: int, runs: int) -> dict[str, Any]:
         X, _ = _rows(data)
         kernel, landmarks, K = RBF(gamma), LANDMARKS[method], reference.rbf(X, X, gamma)
-        law: dict[str, Callable[[Any], dict[str, float]]] = {
-            "uniform": lambda chosen: {},
-            "kmeans": lambda chosen: audits.centres(np.asarray(chosen.points), X),
-            "rpcholesky": lambda chosen: audits.by_determinant(
-                chosen.indices, K, reference.by_residuals
-            ),
-            "dpp": lambda chosen: audits.by_determinant(chosen.indices, K, reference.by_volume),
-        }
+        laws = {"rpcholesky": reference.by_residuals, "dpp": reference.by_volume}
+        law: Callable[[Any], dict[str, float]] = lambda chosen: {}  # noqa: E731
+        if landmarks == "kmeans":
+            law = lambda chosen: audits.centres(np.asarray(chosen.points), X)  # noqa: E731
+        elif landmarks in laws:
+            law = audits.by_determinant(K, m, laws[landmarks])
         found, seen = [], []
         for seed in range(runs):
             model = Nystroem(kernel, m, landmarks=landmarks, random_state=seed).fit(X)
             found.append(float(relative_error(model, X)))
             audit = audits.nystroem(model, X, is_uniform=landmarks == "uniform")
-            own = law[landmarks](model.landmarks_)
+            own = law(model.landmarks_)
             seen.append({**audit, **own, **audits.reported_error(model, X, found[-1])})
         return {"error": found, **audits.joined(seen)}
 

@@ -13,7 +13,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 
 Array = np.ndarray
-PRECISION = 1e-13  # eigenvalues below this part of the largest are rounding errors
+PRECISION = 1e-10  # eigenvalues below this part of the largest are left out, as rounding errors
 
 
 def rbf(X: Array, Y: Array, gamma: float) -> Array:

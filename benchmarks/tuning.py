@@ -162,7 +162,8 @@ def summary(results: Iterable[Result]) -> str:
     for one in results:
         found.setdefault(one.dataset, {}).setdefault(one.contender, []).append(one)
     present = [name for name in CONTENDERS if any(name in each for each in found.values())]
-    lines, counts = [], {"beats gradient boosting": 0, "level with the best": 0, "best": 0}
+    counts = {"beats gradient boosting": 0, "level with the best": 0, "best": 0}
+    counted, lines = 0, []
     for dataset, by_name in found.items():
         means = {name: np.mean([r.score for r in by_name[name]]) for name in by_name}
         best = max(means.values())
@@ -170,14 +171,15 @@ def summary(results: Iterable[Result]) -> str:
         seconds = [np.mean([r.seconds for r in by_name.get(name, [])] or [0]) for name in present]
         splits = len(by_name.get(OURS, []))
         lines.append([dataset, str(splits), *cells, " / ".join(f"{s:.0f}" for s in seconds)])
-        if OURS not in means or len(means) < 2:
-            continue
+        if OURS not in means or len(means) < max(len(present), 2):
+            continue  # only sets that everybody was measured on count
+        counted += 1
         others = [name for name in means if name != OURS]
         rival = max(others, key=lambda name: means[name])
         counts["beats gradient boosting"] += means[OURS] > means.get("gradient boosting", np.inf)
         counts["best"] += means[OURS] > means[rival]
         counts["level with the best"] += means[OURS] >= means[rival] - _error(by_name, rival)
-    said = ", ".join(f"{what} on {count} of {len(lines)} sets" for what, count in counts.items())
+    said = ", ".join(f"{what} on {count} of {counted} sets" for what, count in counts.items())
     return f"{table(['set', 'splits', *present, 'CPU s'], lines)}\n\n`tune` {said}."
 
 

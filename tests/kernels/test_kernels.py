@@ -98,9 +98,9 @@ def test_the_law_of_the_spectrum_sees_a_wrong_one():
 
 def test_every_name_is_a_kernel():
     assert kernel_names() == [
-        "additive_chi2", "cauchy", "chi2", "cosine", "exponential", "exponential_dot", "laplacian",
-        "linear", "matern", "poly", "polynomial", "precomputed", "rational_quadratic", "rbf",
-        "sigmoid",
+        "additive_chi2", "categorical", "cauchy", "chi2", "cosine", "exponential",
+        "exponential_dot", "laplacian", "linear", "matern", "poly", "polynomial", "precomputed",
+        "rational_quadratic", "rbf", "sigmoid",
     ]  # fmt: skip
     for name in kernel_names():
         assert type(as_kernel(name)).__name__.lower().startswith(name.split("_")[0][:4])

@@ -127,6 +127,7 @@ TRIAL = learning.Trial(
 # Guards.
 
 
+@pytest.mark.slow
 def test_noise_is_no_worse_than_its_mean():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((120, 5)), rng.standard_normal(120)

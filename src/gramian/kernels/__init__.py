@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gramian.backend.names import by_name, unknown
 from gramian.kernels.base import Kernel, KernelLike, KernelWarning
+from gramian.kernels.categories import Categorical
 from gramian.kernels.columns import Columns
 from gramian.kernels.compose import Product, Scaled, Sum
 from gramian.kernels.dot_product import (
@@ -17,7 +18,6 @@ from gramian.kernels.dot_product import (
 from gramian.kernels.given import FunctionKernel, Precomputed
 from gramian.kernels.stationary import (
     RBF,
-    Categorical,
     Cauchy,
     Chi2,
     Exponential,

@@ -76,7 +76,7 @@ def tune(
     --------
     >>> import numpy as np
     >>> from gramian import tune
-    >>> X = np.random.default_rng(0).standard_normal((300, 3))
+    >>> X = np.random.default_rng(0).standard_normal((150, 3))
     >>> model = tune(X, np.sin(2 * X[:, 0]), random_state=0)
     >>> model.score_ > 0.95
     True

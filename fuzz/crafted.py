@@ -16,7 +16,7 @@ File = Callable[[], bytes]
 
 RBF = {
     "object": "RBF",
-    "state": {"gamma": 1.0, "bandwidth": None, "gamma_": 1.0},
+    "state": {"gamma": 1.0, "bandwidth": None, "scales": None, "gamma_": 1.0},
 }
 
 

@@ -108,7 +108,9 @@ def ridge(made: Any, X: np.ndarray, alpha: float) -> Compared:
         K = k(X, X)
         return K @ solve(K + alpha * np.eye(len(K), dtype=LONG), targets(X)), 1
 
-    return gramian.KernelRidge(alpha, made).fit(X, targets(X)).predict(X), wanted
+    return gramian.KernelRidge(alpha, made, fit_intercept=False).fit(X, targets(X)).predict(
+        X
+    ), wanted
 
 
 def nystroem_ridge(made: Any, X: np.ndarray, alpha: float) -> Compared:
@@ -116,7 +118,7 @@ def nystroem_ridge(made: Any, X: np.ndarray, alpha: float) -> Compared:
         C, W = k(X, some(X)), k(some(X), some(X))
         return C @ solve(C.T @ C + alpha * W, C.T @ targets(X)), 1
 
-    model = gramian.KernelRidge(alpha, nystroem(made, X))
+    model = gramian.KernelRidge(alpha, nystroem(made, X), fit_intercept=False)
     return model.fit(X, targets(X)).predict(X), wanted
 
 

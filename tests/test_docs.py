@@ -134,6 +134,7 @@ NO_PAPER = {
     "Exact",
     "KernelPoissonRegressor",
     "KernelRidgeClassifier",
+    "PathWarning",
 }
 FROM_PAPERS = [
     path for path in PUBLIC if path.startswith(("gramian.theory", "gramian.diagnostics"))

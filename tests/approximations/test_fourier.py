@@ -296,7 +296,7 @@ class TestLearners:
 
     def test_classifier(self, case, digits):
         X, y, approximation, K = case
-        model = KernelRidgeClassifier(0.1, kernel=approximation).fit(X, y)
+        model = KernelRidgeClassifier(0.1, kernel=approximation, fit_intercept=False).fit(X, y)
         T = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
         expected = K @ np.linalg.solve(K + 0.1 * np.eye(400), T)
         assert_allclose(model.decision_function(X), expected, atol=1e-8)

@@ -224,7 +224,8 @@ def test_examples_in_the_document(run, here):
     ]
     assert {line.split()[1] for line in lines} == set(COMMANDS) - {"datasets"}
     for line in lines:
-        force = [] if "--output" in line or "--force" in line else ["--force"]
+        writes = "--output" not in line and "--force" not in line and " tune " not in line
+        force = ["--force"] if writes else []
         assert main([*shlex.split(line)[1:], *force, "--quiet"]) == 0, line
     (python,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     done = {}

@@ -34,7 +34,7 @@ WRONG = [
     ("cluster rows.csv --kernel rbf:gama=1", "no parameter 'gama'. Did you mean 'gamma'"),
     ("cluster rows.csv --kernel rbf:3", "Expected rbf:PARAMETER=VALUE.*gamma, bandwidth"),
     ("cluster rows.csv --kernel linear --gamma 1", "--gamma: the kernel linear has no gamma"),
-    ("cluster rows.csv --kernel matern:nu=x", "nu of the kernel matern: expected a number"),
+    ("cluster rows.csv --kernel matern:nu=x", "nu of the kernel matern: expected loo or a number"),
     ("cluster rows.csv --gamma -1", "gamma of RBF must be a positive number"),
     ("cluster rows.csv --gamma mode", "gamma of RBF must be"),
     ("cluster rows.csv --gamma 1 --kernel rbf:bandwidth=2", "gamma or bandwidth, not both"),

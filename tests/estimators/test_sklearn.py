@@ -140,7 +140,8 @@ def test_ridge_is_sklearns(digits, ours, theirs):
         (Y, [0.1, 10.0], None),
         (Y, 0.3, weights),
     ]:
-        model = KernelRidge(alpha, kernel=ours).fit(train, target[:400], sample_weight=weight)
+        model = KernelRidge(alpha, kernel=ours, fit_intercept=False)
+        model.fit(train, target[:400], sample_weight=weight)
         reference = sklearn.kernel_ridge.KernelRidge(alpha=alpha, **theirs)
         reference.fit(train, target[:400], sample_weight=weight)
         expected = reference.predict(new)
@@ -204,7 +205,8 @@ def test_grid_search_through_a_pipeline():
         sklearn.kernel_ridge.KernelRidge(alpha=0.1, kernel="rbf"), kernelridge__gamma=gammas
     )
     for kernel in (RBF(), "rbf"):
-        ours = search(KernelRidge(0.1, kernel=kernel), kernelridge__kernel__gamma=gammas)
+        ridge = KernelRidge(0.1, kernel=kernel, fit_intercept=False)
+        ours = search(ridge, kernelridge__kernel__gamma=gammas)
         assert_allclose(
             ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-8
         )

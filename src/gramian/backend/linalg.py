@@ -124,7 +124,8 @@ def top_eigenpairs(
                 return values, vectors, met or not room, passes
             # The next Krylov block, orthogonalised twice against all previous ones; the last one
             # has as many vectors as are missing.
-            block = images[:, -block.shape[1] :][:, :room]
+            block = images[:, -block.shape[1] :]
+            block = block[:, : min(room, block.shape[1])]
             for _ in range(2):
                 block = block - basis @ (xp.matrix_transpose(basis) @ block)
                 block = xp.linalg.qr(block)[0]

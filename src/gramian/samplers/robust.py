@@ -39,7 +39,8 @@ class RobustCentres(Sampler):
 
     See Also
     --------
-    KMeansCentres, RPCholesky : one or the other, always.
+    KMeansCentres : always centres.
+    RPCholesky : always pivots.
 
     Examples
     --------

@@ -296,6 +296,15 @@ def clustering_bound(
     epsilon : float, default=0.5
         ε in (0, 1) of :func:`is_preserving`.
 
+    See Also
+    --------
+    landmarks_needed : how many landmarks make a dictionary preserving.
+
+    References
+    ----------
+    - D. Calandriello and L. Rosasco, Statistical and computational trade-offs in kernel k-means,
+      NeurIPS 2018, lemma 2.
+
     Examples
     --------
     >>> from gramian.theory import clustering_bound

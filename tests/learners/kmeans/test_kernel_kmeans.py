@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
 
 import gramian
 from gramian import (
@@ -385,7 +386,7 @@ class TestHalfPrecision:
         model.set_params(half_precision=True)
         with gramian.config_context(memory_budget="6MB", n_threads=1):
             assert "%" in str(model.estimate_memory(*X.shape))
-            assert np.mean(model.fit(X).labels_ != plain) < 0.005
+            assert adjusted_rand_score(model.fit(X).labels_, plain) > 0.99
 
     def test_what_it_cannot_hold_is_an_error(self, rng):
         X = 1000 * rng.normal(size=(400, 3))

@@ -401,7 +401,8 @@ class TestPreImages:
         X, new = table(), table(50, seed=1)
         model = KernelPCA(3, kernel=NYSTROEM, fit_inverse_transform=True, alpha=0.1).fit(X)
         assert isinstance(model._pre_images, PreImages)
-        ridge = KernelRidge(0.1, kernel=model._pre_images.approximation, solver="direct")
+        own = model._pre_images.approximation
+        ridge = KernelRidge(0.1, kernel=own, solver="direct", fit_intercept=False)
         ridge.fit(model.transform(X), X)
         scores = model.transform(new)
         back = model.inverse_transform(scores)

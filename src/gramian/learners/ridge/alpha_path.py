@@ -40,6 +40,10 @@ ROUNDED = 1e-12  # a sum of squares is known to this part of it
 class PathWarning(UserWarning):
     """The chosen alpha is the smallest or the largest of those that were tried.
 
+    See Also
+    --------
+    KernelRidge : chooses alpha with ``alpha="loo"`` or ``"gcv"``.
+
     Examples
     --------
     >>> import warnings

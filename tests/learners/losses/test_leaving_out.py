@@ -64,7 +64,7 @@ CASES = {
     "Poisson": (KernelPoissonRegressor(), Poisson(), None, 0.1),
     "expectile": (KernelExpectileRegressor(level=[0.3, 0.8]), Expectile([0.3, 0.8]), None, 0.05),
     "quantile": (KernelQuantileRegressor(quantile=0.7), Quantile([0.7]), None, 0.3),
-    "margin": (KernelSVR(epsilon=0.1), EpsilonInsensitive(0.1), None, 0.3),
+    "margin": (KernelSVR(epsilon=0.1), EpsilonInsensitive(0.1), None, 0.4),
 }
 
 
@@ -131,15 +131,17 @@ def test_the_chosen_alpha_is_good_for_other_rows():
 def test_groups_of_outputs_and_iterations_agree(monkeypatch):
     X, y, weights = table(200)
     kernel = Nystroem(KERNEL, 20, random_state=0).fit(X)
-    model = KernelQuantileRegressor(("loo", GRID), kernel, quantile=[0.2, 0.8]).fit(X, y, weights)
-    with config_context(memory_budget="1MB"):
-        grouped = clone(model).fit(X, y, weights)
-    assert_allclose(grouped.path_.errors, model.path_.errors, rtol=1e-3)
+    model = KernelQuantileRegressor(("loo", GRID), kernel, quantile=[0.1, 0.5], tol=1e-6)
+    together = model.fit(X, y, weights).path_.errors
+    with monkeypatch.context() as patch:
+        patch.setattr("gramian.learners.losses.factored.SHARE", 10**9)  # one output at a time
+        assert_allclose(model.fit(X, y, weights).path_.errors, together, rtol=5e-3)
     labels = (y > 0).astype(int)
-    summed = KernelLogisticRegression(("loo", GRID), kernel, random_state=0).fit(X, labels)
+    kernel = Nystroem(KERNEL, 60, random_state=0).fit(X)  # so many that H is of all rows
+    model = KernelLogisticRegression(("loo", GRID), kernel, tol=1e-8, random_state=0)
+    summed = model.fit(X, labels).path_.errors
     monkeypatch.setattr("gramian.learners.losses.factored.PRODUCTS", 0)
-    iterated = clone(summed).fit(X, labels)
-    assert_allclose(iterated.path_.errors, summed.path_.errors, rtol=0.02)
+    assert_allclose(model.fit(X, labels).path_.errors, summed, rtol=1e-4)
 
 
 def test_a_fitted_scale_of_errors():

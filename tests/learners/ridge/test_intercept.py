@@ -185,3 +185,18 @@ def test_classes_and_files(name, tmp_path):
     assert_allclose(
         gramian.load(tmp_path / "model").decision_function(X), model.decision_function(X)
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_almost_constant_kernel_in_float32(weighted):
+    """Rounding of the mean of the features must leave no negative curvature."""
+    X = np.random.default_rng(0).standard_normal((2000, 8)).astype(np.float32)
+    y = (np.arange(2000) % 5 < 2).astype(float)
+    weights = np.where(np.arange(2000) % 7 < 3, 2.0, 0.5) if weighted else None
+    kernel = Nystroem(RBF(0.004), 100, random_state=0).fit(X)
+    fits = {
+        solver: KernelRidge(1.0, kernel, solver=solver, tol=1e-4, random_state=0)
+        for solver in ("direct", "iterative")
+    }
+    direct, iterative = (fits[s].fit(X, y, weights).predict(X) for s in fits)
+    assert_allclose(iterative, direct, atol=1e-3 * np.abs(direct - direct.mean()).max())

@@ -41,6 +41,7 @@ class Multinomial(Loss):
     """-log of the softmax probability of the class; one output per class."""
 
     coupled = True
+    _share = 1.0  # of the curvature, relative to the second derivatives
 
     def __init__(self, outputs: int) -> None:
         self.outputs = outputs
@@ -56,7 +57,14 @@ class Multinomial(Loss):
 
     def curvature(self, y: Array, f: Array) -> Array:
         p = self.inverse_link(f)
-        return p * (1.0 - p)
+        return self._share * p * (1.0 - p)
+
+    def for_leverages(self, mean: np.ndarray) -> Loss:
+        # The scores of a row only move by vectors with the sum 0. There the curvature is that of a
+        # class alone times this, for two classes or if all classes are equally probable.
+        separate = copy(self)
+        separate._share = self.outputs / (self.outputs - 1)
+        return separate
 
     def curve(self, y: Array, f: Array, u: Array) -> Array:
         xp, p = array_ops.namespace(f), self.inverse_link(f)

@@ -154,19 +154,23 @@ class IteratedSpace(FactoredSpace):
         kinds = [-1]
         if not self.loss.coupled and self.loss.outputs <= MOST_KINDS:
             kinds = list(range(self.loss.outputs))
-        return self.inverses(here.point, kinds)
+        return self._inverses(here.point, kinds, self._landmarks)
 
     def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
+        # The landmarks would count twice: the rows that are left out are all in the sample.
+        return self._inverses(point, kinds, None)
+
+    def _inverses(self, point: np.ndarray, kinds: list[int], landmarks: Array | None) -> list[Any]:
         curvature: Curvature | None
         _, curvature = self._sample.evaluate(self.loss, point, kinds)
         assert curvature is not None
         solvers = []
         for i in range(len(kinds)):
             extra = None
-            if self._landmarks is not None:
+            if landmarks is not None:
                 mean = self._scale * float(curvature.totals[i]) / self.problem.rows.shape[0]
                 block = curvature.blocks[0]
-                extra = mean * array_ops.like(self._landmarks, block, block.dtype)
+                extra = mean * array_ops.like(landmarks, block, block.dtype)
             solvers.append(self._sample.solver(curvature, i, scale=self._scale, extra=extra))
         return solvers
 

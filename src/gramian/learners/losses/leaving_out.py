@@ -3,8 +3,8 @@
 Without row i, the minimum moves by about one Newton step: f_i changes by h_i g_i / (1 - h_i c_i),
 with the gradient g_i and the curvature c_i of the row's loss, and its leverage h_i = z_iᵀ H⁻¹ z_i,
 where H are the second derivatives of the objective (Rad and Maleki, 2020). It is exact for squares.
-For several classes, H is taken as if each class were fitted by itself. For a loss with kinks it is
-rougher, but it finds the alphas that matter.
+For several classes, H is taken as if each class were fitted by itself, with a curvature that stands
+for all classes. For a loss with kinks it is rougher, but it finds the alphas that matter.
 """
 
 from __future__ import annotations
@@ -51,17 +51,15 @@ def error(
     """Return the mean loss of rows that are left out, from their scores f (rows, outputs).
 
     ``leverages(loss)`` are their leverages, (rows, outputs) or (rows, 1), with the curvature of a
-    loss: a kinked one is smoothed widely, since without a row others reach their kinks. ``counted``
-    is how often H counts each of the rows.
+    loss. ``counted`` is how often H counts each of the rows.
     """
     y = _some(problem.y, numbers)
     w = np.ones((len(numbers), 1))
     if problem.weights is not None:
         w = _some(problem.weights[:, None], numbers)
     true = loss.unsmoothed()
-    mean = float((w * true.value(y, f)).mean(axis=1).sum() / w.sum())
-    smooth = loss.begun(mean) if loss.kinked else loss
-    g, c, h = w * loss.gradient(y, f), w * smooth.curvature(y, f), leverages(smooth)
+    curved = loss.for_leverages((w * true.value(y, f)).sum(axis=0) / w.sum())
+    g, c, h = w * loss.gradient(y, f), w * curved.curvature(y, f), leverages(curved)
     moved = f + h * g / np.maximum(1.0 - counted * h * c, 1e-10)
     with np.errstate(over="ignore"):
         return float((w * true.value(y, moved)).sum() / w.sum())

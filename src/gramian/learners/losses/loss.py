@@ -71,6 +71,13 @@ class Loss(ABC):
         """Return the loss for the first round, from the mean loss at the first intercepts."""
         return self
 
+    def for_leverages(self, mean: np.ndarray) -> Loss:
+        """Return the loss whose curvature gives leverages, output by output.
+
+        ``mean`` is the mean loss of each output, without smoothing.
+        """
+        return self
+
     def check(self, owner: object, least: float, largest: float) -> None:  # noqa: B027
         """Raise an error if targets from ``least`` to ``largest`` are not allowed."""
 
@@ -140,7 +147,8 @@ class Kinked(Loss):
     """
 
     kinked = True
-    width: float | None = None  # None before the first round: the mean loss gives it
+    # One, or one for each output; None before the first round: the mean loss gives it.
+    width: float | np.ndarray | None = None
 
     @abstractmethod
     def pieces(self, y: Array, f: Array) -> list[Piece]:
@@ -153,7 +161,7 @@ class Kinked(Loss):
         return self._total(y, f, lambda p: p.slope * self._slope(p.argument))
 
     def curvature(self, y: Array, f: Array) -> Array:
-        h = 1.0 if self.width is None else self.width
+        h = 1.0 if self.width is None else self._width_beside(f)
 
         def second(p: Piece) -> Array:
             slope = self._slope(p.argument)
@@ -174,10 +182,15 @@ class Kinked(Loss):
     def begun(self, mean: float) -> Loss:
         return self.with_width(2.0 * mean if mean > 0 else 1.0)
 
+    def for_leverages(self, mean: np.ndarray) -> Loss:
+        # A wide one: without a row, others reach their kinks. Each output has its own, so that it
+        # does not matter which outputs are solved together.
+        return self.with_width(np.where(mean > 0, 2.0 * mean, 1.0))
+
     def unsmoothed(self) -> Loss:
         return self.with_width(None)
 
-    def with_width(self, width: float | None) -> Kinked:
+    def with_width(self, width: float | np.ndarray | None) -> Kinked:
         """Return this loss smoothed over another width."""
         narrower = copy(self)
         narrower.width = width
@@ -193,14 +206,17 @@ class Kinked(Loss):
     def _smoothed(self, x: Array) -> Array:
         if self.width is None:
             return _positive(x)
-        xp, h = array_ops.namespace(x), self.width
+        xp, h = array_ops.namespace(x), self._width_beside(x)
         return _positive(x) + h * xp.log1p(xp.exp(-xp.abs(x) / h))
 
     def _slope(self, x: Array) -> Array:
         if self.width is None:
             return array_ops.astype(x > 0, x.dtype)
         xp = array_ops.namespace(x)
-        return 1.0 / (1.0 + xp.exp(-xp.clip(x / self.width, -MOST, MOST)))
+        return 1.0 / (1.0 + xp.exp(-xp.clip(x / self._width_beside(x), -MOST, MOST)))
+
+    def _width_beside(self, x: Array) -> Array:
+        return array_ops.like(np.asarray(self.width), x)
 
 
 def _positive(x: Array) -> Array:

@@ -116,9 +116,9 @@ class ExactIterative(Strategy[System]):
         rows, n = system.gram.rows, system.gram.shape[0]
         other, rank = other_memory(system), preconditioner_rank(n)
         factor = 8 * n * rank
-        weighted = factor  # a copy, if rows have weights
+        copy = factor  # while it is weighted, then while it is projected
         return [
-            {**other, "preconditioner": factor_bytes(rows, rank, np.float64) + weighted},
+            {**other, "preconditioner": factor_bytes(rows, rank, np.float64) + copy},
             {**other, "preconditioner": factor, "iteration": 8 * 8 * n * system.n_targets},
         ]
 
@@ -129,7 +129,8 @@ class ExactIterative(Strategy[System]):
         B = system.weighted(system.Y)
         rank = preconditioner_rank(n)
         F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
-        Q, eigenvalues = linalg.orthonormal_columns(system.projected(system.weighted(F)))
+        F = system.weighted(F)
+        Q, eigenvalues = linalg.orthonormal_columns(system.projected(F, overwrite=True))
         shift = array_ops.like(system.alphas, B)
         # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
         middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift

@@ -103,11 +103,14 @@ class Streamed(Strategy[System]):
                 held_out = _HeldOut(system, *of_held_out[0], mean)
                 watch = Watch(held_out.error)
 
+            # (Z - 1 meanᵀ)ᵀ W (Z - 1 meanᵀ): were the mean taken out of ZᵀWZ instead, rounding
+            # could leave negative eigenvalues.
             def apply(V: np.ndarray) -> np.ndarray:
-                image, *other = products.with_features(V)
+                shift = mean.T @ V
+                (image, total), *other = products.with_features(V, shift)
                 if other:
-                    held_out.look_at(other[0])
-                return image - mean * (e.T @ V) + alphas * V
+                    held_out.look_at(other[0][0], shift)
+                return image - mean * total + alphas * V
 
             tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # products are rounded
             theta, _, left = linalg.conjugate_gradients(
@@ -238,7 +241,10 @@ class _FusedValues:
 
 
 class _Products:
-    """Sums over all rows: ZᵀW[Y, 1] and ZᵀWZ V, and the same with the weights of held-out rows."""
+    """Sums over all rows: [Z, 1]ᵀW F for F = [Y, 1] or Z V - 1 shift.
+
+    Each is summed with the weights of the rows, and with those of held-out rows if there are any.
+    """
 
     def __init__(self, system: System, room: int) -> None:
         factors = system.factors
@@ -258,30 +264,46 @@ class _Products:
             return xp.concat((y, xp.ones_like(y[:, :1])), axis=1)
 
         sums = self._sum(beside_one, Y.shape[1] + 1, self._C.arrange(Y))
-        return [(each[:, :-1], each[:, -1:]) for each in sums]
+        return [(each[:, :-1], each[:, -1:]) for each, _ in sums]
 
-    def with_features(self, V: np.ndarray) -> list[np.ndarray]:
-        """Return ZᵀWZ V (r, c) for each kind of weights; V has shape (r, c)."""
-        U = array_ops.like(V, self._C.parts.example(), self._C.xp.float64)
+    def with_features(
+        self, V: np.ndarray, shift: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ZᵀWF (r, c) and 1ᵀWF (1, c) for each kind of weights, with F = Z V - 1 shift.
+
+        V has shape (r, c), ``shift`` (1, c).
+        """
+        xp, example = self._C.xp, self._C.parts.example()
+        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
         U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
-        return self._sum(lambda values: values.times(U), U.shape[1])
+        s = array_ops.astype(s, self.dtype)
+        return self._sum(lambda values: values.times(U) - s, U.shape[1])
 
     def _sum(
         self, function: Callable[..., Array], columns: int, *targets: Array
-    ) -> list[np.ndarray]:
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ZᵀWF and 1ᵀWF for each kind of weights; ``function`` makes the rows of F."""
         xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
 
-        def part(values: _Values | _FusedValues, *aligned: Array) -> Array:
-            product = array_ops.astype(function(values, *aligned[:count]), dtype)
-            weighted = [product * array_ops.astype(w, dtype) for w in aligned[count:]]
-            return values.transposed_times(xp.concat(weighted, axis=1) if weighted else product)
+        def part(values: _Values | _FusedValues, *aligned: Array) -> tuple[Array, Array]:
+            F = array_ops.astype(function(values, *aligned[:count]), dtype)
+            if aligned[count:]:
+                weights = (array_ops.astype(w, dtype) for w in aligned[count:])
+                F = xp.concat([F * w for w in weights], axis=1)
+            return values.transposed_times(F), xp.sum(F, axis=0, keepdims=True, dtype=xp.float64)
 
-        result = 8 * self._C.rank * columns * max(len(self._weights), 1)
-        total = self._walk(part, result, *targets, *self._weights)
-        total = total if P is None else xp.matrix_transpose(P) @ total
-        return np.split(array_ops.to_numpy(total), max(len(self._weights), 1), axis=1)
+        kinds = max(len(self._weights), 1)
+        result = 8 * (self._C.rank + 1) * columns * kinds
+        image, total = self._walk(part, result, *targets, *self._weights)
+        image = image if P is None else xp.matrix_transpose(P) @ image
+        images, totals = (
+            np.split(array_ops.to_numpy(each), kinds, axis=1) for each in (image, total)
+        )
+        return list(zip(images, totals, strict=True))
 
-    def _walk(self, part: Callable[..., Array], result_bytes: int, *aligned: Array) -> Array:
+    def _walk(
+        self, part: Callable[..., Any], result_bytes: int, *aligned: Array
+    ) -> tuple[Array, Array]:
         source, dtype = self._fused, self.dtype
         if source is not None:
             return source.rows.sum(
@@ -291,7 +313,7 @@ class _Products:
                 label="ridge",
             )
 
-        def dense(c: Array, *a: Array) -> Array:
+        def dense(c: Array, *a: Array) -> tuple[Array, Array]:
             return part(_Values(array_ops.astype(c, dtype)), *a)
 
         spare = 0 if dtype == self._C.dtype else 8 * self._C.rank  # C in float64
@@ -312,8 +334,9 @@ class _HeldOut:
         self._image = np.zeros_like(right)
         self._total = np.zeros_like(right)
 
-    def look_at(self, image: np.ndarray) -> None:
-        self._image = image
+    def look_at(self, image: np.ndarray, shift: np.ndarray) -> None:
+        """Keep ZᵀWZ V, from ZᵀW(Z V - 1 shift)."""
+        self._image = image + self._sums.features[:, None] * shift
 
     def error(self, theta: np.ndarray, length: np.ndarray) -> float:
         self._total = self._total + length * self._image

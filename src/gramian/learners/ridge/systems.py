@@ -144,11 +144,15 @@ class System(Problem):
         xp = array_ops.namespace(self.Y)
         return self.weighted(xp.ones_like(self.Y[:, :1])) / self.weight**0.5
 
-    def projected(self, V: Array) -> Array:
-        """Return Π V for V (n, c), or V without an intercept."""
+    def projected(self, V: Array, *, overwrite: bool = False) -> Array:
+        """Return Π V for V (n, c), or V without an intercept; it may overwrite V."""
         if not self.intercept:
             return V
-        return V - self.q @ (array_ops.namespace(V).matrix_transpose(self.q) @ V)
+        constant = self.q @ (array_ops.namespace(V).matrix_transpose(self.q) @ V)
+        if not overwrite:
+            return V - constant
+        V -= constant
+        return V
 
     def share(self) -> Array:
         """The share of each row in the weight, which is its leverage on the intercept: (n, 1)."""

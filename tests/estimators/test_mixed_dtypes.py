@@ -49,7 +49,7 @@ class TestIterationWithoutKernelValues:
         # Features in float64, which a small alpha needs, would have no such program.
         monkeypatch.setattr(Nystroem, "in_double", lambda self, rows: None)
         weights = 0.5 + rng.random(900) if weighted else None
-        kernel = Nystroem(RBF(0.02), 60, random_state=0)
+        kernel = Nystroem(RBF(0.02), 60, landmarks="kmeans", random_state=0)
         model = KernelRidge(alpha, kernel=kernel, solver="iterative", random_state=0)
         plain = model.fit(X, y, sample_weight=weights).predict(X)
         model.fit(single(X), double(y), sample_weight=weights)

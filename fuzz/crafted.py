@@ -319,5 +319,6 @@ FILES: dict[str, File] = {
     "a dictionary": lambda: build({"dict": []}),
     "rows": lambda: build({"rows": array(0), "names": None}, [np.ones((3, 2))]),
     "a part of a model": lambda: build(thing("BlockCore", x=1)),
+    "factors without parts of Z": lambda: build(thing("Factors", parts=[1])),
     "a strategy": lambda: build(thing("Factored")),
 }  # fmt: skip

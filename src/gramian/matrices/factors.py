@@ -83,6 +83,11 @@ class Factors:
         self.core = core
         self.local = local
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if not isinstance(state.get("parts"), Parts):  # a file can contain anything
+            raise ValueError("factors need parts of Z")
+        vars(self).update(state)
+
     def __repr__(self) -> str:
         count = len(self.parts.columns)
         parts = f"{count} parts, " if count > 1 else ""

@@ -17,6 +17,12 @@ from gramian.theory.blocks import (
     d_kmeans,
     meka_bound,
 )
+from gramian.theory.bounds import (
+    clustering_bound,
+    columns_needed,
+    kmeans_plus_plus_factor,
+    nystrom_bound,
+)
 from gramian.theory.kernel_jl import (
     jl_bound,
     jl_distance_bound,
@@ -25,13 +31,9 @@ from gramian.theory.kernel_jl import (
     jl_sizes_needed,
 )
 from gramian.theory.landmarks import (
-    clustering_bound,
-    columns_needed,
     effective_dimension,
     is_preserving,
-    kmeans_plus_plus_factor,
     landmarks_needed,
-    nystrom_bound,
     ridge_leverage_scores,
 )
 from gramian.theory.sketching import (

@@ -162,7 +162,8 @@ class TestFeatures:
         for module in (np.linalg, scipy.linalg):
             for name in ("eigh", "eigvalsh", "svd", "cholesky", "qr", "inv", "solve", "pinv"):
                 monkeypatch.setattr(module, name, refuse)
-        KernelJL(RBF(0.05), 10, random_state=0).fit_transform(digits[0])
+        Z = KernelJL(RBF(0.05), 10, random_state=0).fit_transform(digits[0])
+        assert Z.shape == (len(digits[0]), 10)
 
     def test_the_matrix_of_the_subsample_is_not_stored(self, rng):
         X = rng.standard_normal((3000, 2))

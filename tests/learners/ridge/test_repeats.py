@@ -87,5 +87,6 @@ def test_a_path_that_ends_at_an_edge_says_so(grid, end):
 @pytest.mark.filterwarnings("error::gramian.PathWarning")
 def test_a_single_alpha_and_one_inside_say_nothing():
     X, y = repeated(np.ones(80, int))
-    KernelRidge(("loo", [1.0]), RBF(1.0)).fit(X, y)
-    KernelRidge("gcv", RBF(1.0)).fit(X, y)
+    assert KernelRidge(("loo", [1.0]), RBF(1.0)).fit(X, y).alpha_ == 1.0
+    model = KernelRidge("gcv", RBF(1.0)).fit(X, y)
+    assert model.path_.alphas.min() < model.alpha_ < model.path_.alphas.max()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -30,7 +29,9 @@ class _Classifier(ClassifierMixin, LossLearner):
 
     class_weight: dict | Literal["balanced"] | None
 
-    def _fit_labels(self, X: RowsLike, y: Array, sample_weight: Array | None) -> None:
+    @all_or_nothing
+    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> Self:
+        """Fit to the rows X and class labels y of shape (n,)."""
         self._check_parameters()
         rng = generator(self.random_state)
         labels = class_labels(self, y)
@@ -41,6 +42,7 @@ class _Classifier(ClassifierMixin, LossLearner):
         mean = self._shares(numbers, problem)
         numbers = problem.rows.place.align(numbers, problem.rows.xp.float64)[:, None]
         self._keep(self._solved(replace(problem, y=numbers, start=problem.loss.start(mean))))
+        return self
 
     def _columns(self, y: Array) -> np.ndarray | None:
         """Return a column per class for samplers; for very many classes, one that stands for all.
@@ -72,10 +74,6 @@ class _Classifier(ClassifierMixin, LossLearner):
         if scores.ndim == 1:
             return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
         return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
-
-    @abstractmethod
-    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> Any:
-        """Fit to the rows X and class labels y of shape (n,)."""
 
 
 class KernelLogisticRegression(_Classifier):
@@ -180,14 +178,6 @@ class KernelLogisticRegression(_Classifier):
     def _loss(self, n_targets: int) -> Loss:
         return Logistic() if n_targets <= 2 else Multinomial(n_targets)
 
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelLogisticRegression:
-        """Fit to the rows X and class labels y of shape (n,)."""
-        self._fit_labels(X, y, sample_weight)
-        return self
-
     def predict_proba(self, X: RowsLike) -> Array:
         """Return the probability of each class, shape (n, n_classes)."""
         return self._outputs(X, self._probabilities)
@@ -272,12 +262,6 @@ kernel_, approximation_, points_
         made = {"hinge": Hinge, "squared_hinge": SquaredHinge}
         name = choice(self, "loss", self.loss, tuple(made))
         return made[name](n_targets if n_targets > 2 else 1)
-
-    @all_or_nothing
-    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelSVC:
-        """Fit to the rows X and class labels y of shape (n,)."""
-        self._fit_labels(X, y, sample_weight)
-        return self
 
 
 def _flat(f: Array) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import shown
-from gramian.estimators.base import all_or_nothing
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel
 from gramian.learners.losses.loss import Loss
@@ -120,14 +119,6 @@ approximation_, points_
     def _loss(self, n_targets: int) -> Loss:
         return Quantile(self._checked("quantile"))
 
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelQuantileRegressor:
-        """Fit to the rows X and targets y of shape (n,)."""
-        self._fit_numbers(X, y, sample_weight)
-        return self
-
     def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
         """Return the share of the pinball loss that is explained, D², averaged over quantiles."""
         from sklearn.metrics import d2_pinball_score  # takes long to import
@@ -203,14 +194,6 @@ approximation_, points_
 
     def _loss(self, n_targets: int) -> Loss:
         return Expectile(self._checked("level"))
-
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelExpectileRegressor:
-        """Fit to the rows X and targets y of shape (n,)."""
-        self._fit_numbers(X, y, sample_weight)
-        return self
 
 
 def _ascending(f: Array, ranks: np.ndarray) -> Array:

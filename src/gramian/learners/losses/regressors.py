@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from sklearn.base import RegressorMixin
 
@@ -21,13 +21,16 @@ from gramian.learners.losses.regression import EpsilonInsensitive, Huber, Poisso
 class KernelRegressor(RegressorMixin, NumberLearner):
     """Base class of regressions: what is fitted has no axis of its own for a single output."""
 
-    def _fit_numbers(self, X: RowsLike, y: Array, sample_weight: Array | None) -> None:
+    @all_or_nothing
+    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> Self:
+        """Fit to the rows X and targets y of shape (n,)."""
         self._fit(X, y, sample_weight, generator(self.random_state))
         name = self._coefficients
         if self._flat():
             setattr(self, name, getattr(self, name)[:, 0])
             self.intercept_ = float(self.intercept_[0])
             self.objective_ = float(self.objective_[0])
+        return self
 
     def _flat(self) -> bool:
         """Whether there is a single prediction per row, without an axis of its own."""
@@ -106,12 +109,6 @@ class KernelSVR(KernelRegressor):
     def _loss(self, n_targets: int) -> Loss:
         return EpsilonInsensitive(not_negative(self, "epsilon", self.epsilon))
 
-    @all_or_nothing
-    def fit(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> KernelSVR:
-        """Fit to the rows X and targets y of shape (n,)."""
-        self._fit_numbers(X, y, sample_weight)
-        return self
-
 
 class KernelHuberRegressor(KernelRegressor):
     """Regression that outliers hardly change: their errors count linearly.
@@ -183,14 +180,6 @@ approximation_, points_
             )
         return Huber(float(self.epsilon))
 
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelHuberRegressor:
-        """Fit to the rows X and targets y of shape (n,)."""
-        self._fit_numbers(X, y, sample_weight)
-        return self
-
     def _keep(self, solution: Any) -> None:
         super()._keep(solution)
         self.scale_ = float(solution.loss.scale)
@@ -248,14 +237,6 @@ approximation_, points_
 
     def _loss(self, n_targets: int) -> Loss:
         return Poisson()
-
-    @all_or_nothing
-    def fit(
-        self, X: RowsLike, y: Array, sample_weight: Array | None = None
-    ) -> KernelPoissonRegressor:
-        """Fit to the rows X and targets y of shape (n,), none negative."""
-        self._fit_numbers(X, y, sample_weight)
-        return self
 
     def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
         """Return the share of the deviance that is explained, D², as PoissonRegressor does."""

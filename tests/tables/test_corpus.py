@@ -28,6 +28,10 @@ ROLES = {
     "quoted-lines": (column("c", ['"two\nlines"', "one"] * 10), "category", "encoded"),
     "names": (column("c", [f"n{i:03}" for i in range(30)]), "", "'c': it is an identifier"),
     "numbered": (column("id", [7 * i % 31 for i in range(30)]), "", "'id': it is an identifier"),
+    **{
+        name: (column(name, range(1000, 1030)), "", f"'{name}': it is an identifier")
+        for name in ("ID", "Nr", "No", "Index", "Kunden-Nr", "Customer ID", "orderNo", "userID")
+    },
     "customer_id": (column("customer_id", range(100, 130)), "", "is an identifier"),
     "years": (column("year", range(1990, 2020)), "number", None),
     "repeated-ids": (column("id", [1, 2, 3] * 10), "number", None),
@@ -126,7 +130,7 @@ REFUSED = {
     "ragged": (lines("a,b", "1,2", "3,4,5"), r"line 3: Expected 2 columns, got 3"),
     "short": (lines("a,b", "1,2", "3", "4,5"), r"line 3: Expected 2 columns, got 1"),
     "infinite": (lines("a,b", "1,2", "inf,3", "4,5"), "infinity"),
-    "only-header": (lines("a,b"), "no column to use|no rows"),
+    "only-header": (lines("a,b"), "column names, but no rows"),
     "only-names": (lines("c,d", *(f"n{i},u" for i in range(20))), "'c' is an identifier; 'd' has"),
     "blank": (lines("", ",,", ""), "could not be read: it has no entries"),
     "twice": (lines("a,a", "1,2", "3,4"), "only once"),

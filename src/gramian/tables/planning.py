@@ -75,6 +75,8 @@ def plan(
     >>> plan(open_table("iris"), exclude=["0"]).preparation.numbers
     ['1', '2', '3']
     """
+    if not table.n_rows:
+        raise ValueError(f"{table.said} has column names, but no rows.")
     goal = None if target is None else table.find(target)
     dropped = {goal, *(table.find(name) for name in exclude)}
     names = [name for name in table.names if name not in dropped]

@@ -17,10 +17,8 @@ LEAST_ROWS = 10  # below this, text that never repeats may still be a category
 COUNTED_ROWS = 20  # from here on, a first column 1, 2, 3, ... numbers the rows
 UNIQUE = 0.9  # share of distinct entries that makes an identifier
 SENTENCE = 3.0  # words per entry that make free text
-IDENTIFIER = re.compile(
-    r"(id|uid|uuid|guid|key|index|idx|nr|row|rowid|unnamed: 0|.*[ _-](id|uuid|key|nr|index)"
-    r"|.*[a-z]I[Dd])",
-)
+_WORDS = "id|uid|uuid|guid|key|index|idx|nr|no|number|nummer|row|rowid"
+IDENTIFIER = re.compile(rf"(?i:{_WORDS}|unnamed: 0|.*[ _.-]({_WORDS}))|.*[a-z](I[Dd]|Nr|No|Key)")
 
 
 @dataclass(frozen=True)

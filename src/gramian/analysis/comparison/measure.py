@@ -32,7 +32,7 @@ from gramian.analysis.comparison.measurements import (
 )
 from gramian.analysis.comparison.result import Comparison
 from gramian.analysis.comparison.structure import fixed, look
-from gramian.analysis.comparison.tasks import Predictions, Score, Task, inner, task_for
+from gramian.analysis.comparison.tasks import Predictions, Score, Task, task_for
 from gramian.approximations import Approximation, Exact, Nystroem
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend import array_ops, config
@@ -94,7 +94,7 @@ def compare(
     learner : estimator, optional
         The learner that is scored on the held-out rows: a classifier or regressor with a parameter
         ``kernel``. By default, KernelRidgeClassifier if the target is text or whole numbers with
-        at most 20 distinct values, else KernelRidge on the centred target, with alpha chosen by
+        at most 20 distinct values, else KernelRidge, with alpha chosen by
         leave-one-out.
     n_clusters : int, optional
         Without a target: the score is the share of the variance in feature space that this many
@@ -319,7 +319,7 @@ class _Bench:
             score = task.score(model)
             seconds = perf_counter() - start
             if not task.fits_first:
-                approximation = inner(model).approximation_
+                approximation = model.approximation_
         error = self._error(approximation, seed)
         if task is not None and error.value < self._nearest[0]:
             self._nearest = error.value, model

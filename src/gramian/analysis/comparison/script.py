@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.compose import TransformedTargetRegressor
-
 from gramian.analysis.comparison.measurements import Baseline, Measurement
 from gramian.analysis.comparison.source import Source
 from gramian.learners.base import KernelLearner
@@ -79,13 +77,9 @@ def _model(result: Measurement | Baseline, source: Source) -> str:
     """Give each part of the model a line of its own."""
     model, lines = result.model, []
     if isinstance(result, Measurement) and not result.is_exact:
-        learner = getattr(model, "regressor", model)
-        lines.append(source.named("approximation", learner.kernel))
-        if not isinstance(learner, KernelLearner):  # it needs a function of rows
+        lines.append(source.named("approximation", model.kernel))
+        if not isinstance(model, KernelLearner):  # it needs a function of rows
             lines[0] += ".fit(X_train)"
-    if isinstance(model, TransformedTargetRegressor):
-        lines.append(source.named("learner", model.regressor))
-        lines.append("# It has no intercept: the mean is taken off the target.")
     return "\n".join([*lines, source.named("model", model)])
 
 

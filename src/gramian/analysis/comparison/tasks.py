@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
 from gramian.analysis.clusters import ClusterScore
 from gramian.analysis.comparison.data import Sample, are_classes
@@ -75,15 +73,15 @@ def task_for(
         return Predictions(sample, learner)
     if are_classes(sample.target):
         return Predictions(sample, KernelRidgeClassifier("loo"))
-    return Predictions(sample, KernelRidge("loo"), centred=True)
+    return Predictions(sample, KernelRidge("loo"))
 
 
 class Predictions(Task):
     """Predictions on held-out rows: accuracy or R²."""
 
-    def __init__(self, sample: Sample, learner: Any, centred: bool = False) -> None:
+    def __init__(self, sample: Sample, learner: Any) -> None:
         assert sample.target is not None
-        self.sample, self.centred = sample, centred
+        self.sample = sample
         self.learner = _checked(learner)
         self.fits_first = not isinstance(learner, KernelLearner)
         self.score_name = "accuracy" if is_classifier(learner) else "R²"
@@ -95,18 +93,15 @@ class Predictions(Task):
     def exact_model(self, kernel: Any, like: Any) -> Any:
         learner, n = clone(self.learner), self.sample.rows.shape[0]
         chosen = isinstance(getattr(learner, "alpha", None), str | tuple)
-        if chosen and n > DECOMPOSED_ROWS and hasattr(inner(like), "alpha_"):
-            learner.set_params(alpha=float(f"{inner(like).alpha_:.3g}"))
+        if chosen and n > DECOMPOSED_ROWS and hasattr(like, "alpha_"):
+            learner.set_params(alpha=float(f"{like.alpha_:.3g}"))
         return self._around(learner, kernel, 0)
 
     def _around(self, learner: Any, kernel: Any, seed: int) -> Any:
         model = clone(learner).set_params(kernel=kernel)
         if "random_state" in model.get_params(deep=False) and model.random_state is None:
             model.set_params(random_state=seed)
-        if not self.centred:
-            return model
-        # Kernel ridge has no intercept, so it predicts what is left of the target's mean.
-        return TransformedTargetRegressor(model, transformer=StandardScaler(with_std=False))
+        return model
 
     def score(self, model: Any) -> Score:
         sample = self.sample
@@ -133,12 +128,7 @@ class Predictions(Task):
             )
             for fit, new in folding.split(some, target[some] if by_class else None)
         ]
-        return [Predictions(part, self.learner, self.centred) for part in parts]
-
-
-def inner(model: Any) -> Any:
-    """Return the fitted learner itself, without what centres its target."""
-    return getattr(model, "regressor_", model)
+        return [Predictions(part, self.learner) for part in parts]
 
 
 def scored(name: str, target: Any, predicted: np.ndarray) -> Score:

@@ -35,14 +35,15 @@ def exact_ridge(torch: Any, X: Any, Y: Any, T: Any, gamma: float, columns: int, 
     inner = K[chosen][:, chosen].double()
     inner.diagonal().add_(1e-6 * columns)
     L = torch.linalg.cholesky(inner)
-    Z = torch.linalg.solve_triangular(L.float(), K[chosen], upper=False)
+    Z = torch.linalg.solve_triangular(L, K[chosen].double(), upper=False)
     noise = float((K.diagonal() - Z.square().sum(0)).mean())
-    S = (Z @ Z.T).double()
+    S = Z @ Z.T
     S.diagonal().add_(noise)
-    inverse = torch.linalg.inv(S).float()
+    factor = torch.linalg.cholesky(S)
 
     def precondition(R: Any) -> Any:
-        return (R - Z.T @ (inverse @ (Z @ R))) / noise
+        R = R.double()
+        return ((R - Z.T @ torch.cholesky_solve(Z @ R, factor)) / noise).float()
 
     W, R = torch.zeros_like(Y), Y.clone()
     P = D = precondition(R)

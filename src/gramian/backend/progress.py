@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gramian.backend import config
 
-_display: ContextVar[Any] = ContextVar("gramian_progress_display", default=None)
+if TYPE_CHECKING:
+    import rich.progress
+
+_display: ContextVar[Display | None] = ContextVar("gramian_progress_display", default=None)
 
 
 @dataclass
@@ -30,9 +33,9 @@ class Loop:
 class Display:
     """A bar that shows nested loops in one line."""
 
-    def __init__(self, bar: Any) -> None:
+    def __init__(self, bar: rich.progress.Progress) -> None:
         self._bar = bar
-        self._task: Any = None
+        self._task: rich.progress.TaskID | None = None
         self._loops: list[Loop] = []
         self._end: float | None = None
 
@@ -66,6 +69,7 @@ class Display:
         )
         left = None if self._end is None else max(self._end - monotonic(), 0.0)
         said += "" if left is None else f", about {left:.0f} s left"
+        assert self._task is not None
         self._bar.update(self._task, description=said, completed=self.share())
 
     def share(self) -> float:
@@ -91,12 +95,14 @@ def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
     if total <= 1 or not config.progress_wanted():
         yield lambda steps=1: None
         return
-    with whole() as display, display.loop(label, total) as step:
-        yield step
+    with whole() as display:
+        assert display is not None
+        with display.loop(label, total) as step:
+            yield step
 
 
 @contextmanager
-def whole() -> Iterator[Any]:
+def whole() -> Iterator[Display | None]:
     """Show one bar for all loops inside; yield the display, or None if no bar is wanted."""
     if _display.get() is not None or not config.progress_wanted():
         yield _display.get()

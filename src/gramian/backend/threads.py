@@ -5,25 +5,28 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from gramian.backend import config
 from gramian.backend.progress import progress
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 
 def in_order(
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
     workers: int,
     label: str,
     count: int | None = None,
     waiting: int | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Result]:
     """Map ``function`` over items on worker threads; yield results in the order of the items.
 
     Items are drawn in the calling thread, at most ``waiting`` ahead of the results (by default
@@ -40,7 +43,7 @@ def in_order(
                 step()
             return
         with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-            pending: deque[Any] = deque()
+            pending: deque[Future[Result]] = deque()
             try:
                 for item in items:
                     # Use the caller's context, so that its settings apply in the workers too.
@@ -57,15 +60,19 @@ def in_order(
 
 
 def side_by_side(
-    function: Callable[[Any], Any], items: Sequence[Any], label: str, *, serial: bool = False
-) -> list[Any]:
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    label: str,
+    *,
+    serial: bool = False,
+) -> list[Result]:
     """Map ``function`` over items that are walks themselves, each limited to one thread."""
     if serial or len(items) == 1:
         return [function(item) for item in items]
     workers = config.n_threads()
     share = max(config.memory_budget() // workers, 1)
 
-    def alone(item: Any) -> Any:
+    def alone(item: Item) -> Result:
         with config.config_context(n_threads=1, memory_budget=share, progress=False):
             return function(item)
 

@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from gramian.backend.typing import DType
 from gramian.rows.files import streams
 from gramian.rows.files.facts import Facts
 from gramian.rows.files.formats import NpyFile, Numbers, RowFile, within
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 LINES = 4096  # of an svmlight file, parsed at a time
 
@@ -40,7 +44,7 @@ class NpzFile(NpyFile):
         super().__init__(path)
 
     @contextmanager
-    def _bytes(self) -> Iterator[Any]:
+    def _bytes(self) -> Iterator[IO[bytes]]:
         with zipfile.ZipFile(self.path) as archive, archive.open(self._member) as file:
             yield file
 
@@ -74,7 +78,7 @@ class SvmlightFile(RowFile):
         self.names = [str(i) for i in range(first, width)]
         self.numeric = dict.fromkeys(self.names, np.dtype(np.float64))
 
-    def _parsed(self, width: int | None) -> Iterator[tuple[Any, np.ndarray]]:
+    def _parsed(self, width: int | None) -> Iterator[tuple[scipy.sparse.csr_matrix, np.ndarray]]:
         from sklearn.datasets import load_svmlight_file
 
         with streams.unpacked(self.path) as file:
@@ -82,7 +86,7 @@ class SvmlightFile(RowFile):
                 yield load_svmlight_file(io.BytesIO(lines), n_features=width, zero_based=True)
 
     def _read(
-        self, numbers: Numbers, names: list[str], dtype: Any, most: int
+        self, numbers: Numbers, names: list[str], dtype: DType, most: int
     ) -> Iterator[np.ndarray]:
         columns = [int(name) for name in names]
         first = 0

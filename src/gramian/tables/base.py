@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gramian.backend.typing import ArrayLike
 from gramian.rows import Rows
 from gramian.rows.files.facts import Facts
 from gramian.rows.files.formats import gaps_in
+
+if TYPE_CHECKING:
+    from gramian.rows.files.readings import Reading
 
 __all__ = ["Table"]
 
@@ -52,7 +56,7 @@ class Table(ABC):
     numbers: np.ndarray | None = None
     facts: dict[str, Facts]
     notation: str = ""
-    opened_with: Mapping[str, Any] = {}
+    opened_with: Mapping[str, object] = {}
     completed: Sequence[str] = ()
     _target: np.ndarray | None = None
 
@@ -64,7 +68,7 @@ class Table(ABC):
         return self._target[self.numbers]
 
     @abstractmethod
-    def _rows(self, names: list[str], readings: Mapping[str, Any]) -> Rows:
+    def _rows(self, names: list[str], readings: Mapping[str, Reading]) -> Rows:
         """Return columns of the whole source as rows, NaN where there is no value."""
 
     @abstractmethod
@@ -75,7 +79,7 @@ class Table(ABC):
         """Return where rows of the source are, as a person would count."""
         return [row + 1 for row in rows]
 
-    def rows(self, names: list[str], readings: Mapping[str, Any] | None = None) -> Rows:
+    def rows(self, names: list[str], readings: Mapping[str, Reading] | None = None) -> Rows:
         """Return columns as rows, NaN where there is no value.
 
         ``readings`` says how to read columns that are not numbers.
@@ -88,7 +92,7 @@ class Table(ABC):
         values = self._column(name)
         return values if self.numbers is None else values[self.numbers]
 
-    def choose(self, numbers: Any) -> Table:
+    def choose(self, numbers: ArrayLike) -> Table:
         """Return a view of the rows with these numbers."""
         view = copy(self)
         numbers = np.asarray(numbers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from gramian.tables.base import Table
 from gramian.tables.preparation import Preparation
@@ -81,7 +80,7 @@ def _constructor(preparation: Preparation) -> str:
     return _call("Preparation", list(dict(given).items()))
 
 
-def _call(name: str, arguments: Sequence[Any]) -> str:
+def _call(name: str, arguments: Sequence[object]) -> str:
     """Write a call on one line, or with one argument per line."""
     parts = [f"{a[0]}={_source(a[1])}" if isinstance(a, tuple) else _source(a) for a in arguments]
     line = f"{name}({', '.join(parts)})"
@@ -104,7 +103,7 @@ def _wrapped(part: str) -> str:
     return f"{start}[\n" + "".join(f"        {line}\n" for line in lines) + "    ]"
 
 
-def _source(value: Any) -> str:
+def _source(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):

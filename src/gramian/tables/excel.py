@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gramian.backend import optional
 from gramian.rows.files.dialect import is_header
 from gramian.tables.files import FileTable
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def excel_table(path: Path, said: str, header: bool | None = None) -> FileTable:
@@ -37,13 +40,15 @@ def excel_table(path: Path, said: str, header: bool | None = None) -> FileTable:
 
         from gramian.rows.files.arrow import MemoryFile
     data = rows[1:] if named else rows
-    columns = [_column([row[i] for row in data], pyarrow) for i in range(len(names))]
+    columns = [_column([row[i] for row in data]) for i in range(len(names))]
     table = pyarrow.Table.from_arrays(columns, names=names)
     return FileTable([MemoryFile(table, path.absolute(), named, 2 if named else 1)], said)
 
 
-def _column(cells: list[Any], pyarrow: Any) -> Any:
+def _column(cells: list[Any]) -> pyarrow.Array:
     """Return the cells of a column as an Arrow array of one type."""
+    import pyarrow
+
     from gramian.rows.files.dialect import is_missing
 
     values = [None if isinstance(c, str) and is_missing(c) else c for c in cells]

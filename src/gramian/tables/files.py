@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, optional
+from gramian.backend.typing import ArrayLike
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.rows.files.facts import FEW, Facts
 from gramian.rows.files.formats import RowFile
 from gramian.rows.files.opening import rows_of
 from gramian.tables.base import Table
+
+if TYPE_CHECKING:
+    from gramian.rows.files.readings import Reading
 
 __all__ = ["ArrayTable", "FileTable", "frame_table"]
 
@@ -54,7 +58,7 @@ class FileTable(Table):
             first += file.n_rows
         return found
 
-    def _rows(self, names: list[str], readings: Mapping[str, Any]) -> Rows:
+    def _rows(self, names: list[str], readings: Mapping[str, Reading]) -> Rows:
         files = [file.read_as({**_numbers(file, names), **readings}) for file in self.files]
         return rows_of(files, columns=names, gaps=True)
 
@@ -63,7 +67,7 @@ class FileTable(Table):
         return np.concatenate([file.column(name, gaps=True) for file in files])
 
 
-def _numbers(file: RowFile, names: list[str]) -> dict[str, Any]:
+def _numbers(file: RowFile, names: list[str]) -> dict[str, Reading]:
     """Return how to read those of the columns whose text holds numbers."""
     facts = [file.facts[name] for name in names if name in file.facts]
     return {one.name: one.reading for one in facts if one.kind == "number" and one.reading}
@@ -120,7 +124,7 @@ class ArrayTable(Table):
 
     def __init__(
         self,
-        data: Any,
+        data: ArrayLike,
         said: str,
         target: np.ndarray | None = None,
         names: list[str] | None = None,
@@ -147,7 +151,7 @@ class ArrayTable(Table):
                 found[self.names[i]].count_gaps(np.isnan(self.data[:, i]), 0)
         return found
 
-    def _rows(self, names: list[str], readings: Mapping[str, Any]) -> Rows:
+    def _rows(self, names: list[str], readings: Mapping[str, Reading]) -> Rows:
         data = self.data
         if names != self.names:
             data = data[:, [self.names.index(name) for name in names]]
@@ -169,7 +173,7 @@ def check_target(target: np.ndarray | None, n_rows: int, said: str) -> None:
         )
 
 
-def frame_table(frame: Any, said: str = "the data frame") -> Table:
+def frame_table(frame: ArrayLike, said: str = "the data frame") -> Table:
     """Return a pandas or polars data frame, or an Arrow table, as a table."""
     with optional.needed("pyarrow", "Preparing data frames"):
         import pyarrow

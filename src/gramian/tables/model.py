@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import array_ops
+from gramian.backend.typing import ArrayLike
 from gramian.rows import Rows
 from gramian.tables.preparation import Preparation
 from gramian.tables.sources import as_table
@@ -44,17 +45,17 @@ class TableModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.estimator!r})"
 
-    def rows(self, source: Any) -> Rows:
+    def rows(self, source: ArrayLike) -> Rows:
         """Return the rows of a table, prepared as for the fit."""
         table = as_table(source, like=self.preparation.names)
         if self.preparation.drop_missing:
             table = table.complete([name for name in self.preparation.names if name in table.facts])
         return self.preparation.rows(self.preparation.raw(table))
 
-    def predict(self, source: Any) -> np.ndarray:
+    def predict(self, source: ArrayLike) -> np.ndarray:
         """Predict each row of a table."""
         return np.asarray(array_ops.to_numpy(self.estimator.predict(self.rows(source))))
 
-    def transform(self, source: Any) -> np.ndarray:
+    def transform(self, source: ArrayLike) -> np.ndarray:
         """Transform each row of a table."""
         return np.asarray(array_ops.to_numpy(self.estimator.transform(self.rows(source))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -13,12 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
+from gramian.backend.typing import ArrayLike, BlockSum, DType
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, FeatureRows, Rows
 from gramian.rows.files.facts import MOST_ENTRIES
 from gramian.tables import dates as date_parts
 from gramian.tables.base import Table, listed
 from gramian.tables.statistics import Statistics
+
+if TYPE_CHECKING:
+    from gramian.rows.files.readings import Reading
 
 __all__ = ["Preparation"]
 
@@ -115,25 +119,25 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     # As a transformer of whole tables
 
-    def fit(self, X: Any, y: Any = None) -> Preparation:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Preparation:
         """Learn entries, fills and scale from a table, a path or a data frame."""
         table = self._table(X)
         self.look(table)
         self.learn(self.raw(table))
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the prepared rows of a table, a path or a data frame."""
         check_is_fitted(self, "entries_")
         table = self._table(X)
         return np.asarray(array_ops.dense(self.rows(self.raw(table)).collect()))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the columns of the result."""
         check_is_fitted(self, "entries_")
         return np.asarray(self.columns, dtype=object)
 
-    def _table(self, X: Any) -> Table:
+    def _table(self, X: ArrayLike) -> Table:
         from gramian.tables.sources import as_table
 
         return as_table(X)
@@ -193,13 +197,13 @@ class Preparation(TransformerMixin, BaseEstimator):
             return ArrayRows(array_ops.dense(rows.collect()))
         return rows
 
-    def _readings(self, found: list[str]) -> dict[str, Any]:
+    def _readings(self, found: list[str]) -> dict[str, Reading]:
         if not (self.entries_ or self.formats_):
             return {}
         from gramian.rows.files.readings import Codes, Days
 
         here = dict(zip(self.names, found, strict=True))
-        readings: dict[str, Any] = {
+        readings: dict[str, Reading] = {
             here[name]: Codes(tuple(entries)) for name, entries in self.entries_.items()
         }
         return readings | {here[name]: Days(format) for name, format in self.formats_.items()}
@@ -267,7 +271,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         rows.names = None  # they were already matched by name, if they have names
         return rows
 
-    def _dtype(self, raw: Rows | Array) -> Any:
+    def _dtype(self, raw: Rows | Array) -> DType:
         return np.dtype(self.dtype) if raw.dtype == np.float64 else raw.dtype
 
     def _refuse_unknown(self, raw: Rows) -> None:
@@ -322,7 +326,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return said
 
 
-def _count_unknown(first: int) -> Any:
+def _count_unknown(first: int) -> BlockSum:
     def count(x: Array) -> Array:
         return (x[:, first:] == UNKNOWN).sum(axis=0)
 
@@ -345,7 +349,7 @@ def _entries_of(table: Table, names: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _count_codes(most: int) -> Any:
+def _count_codes(most: int) -> BlockSum:
     """Return a function that counts the codes of each column, up to ``most``."""
 
     def count(x: Array) -> Array:
@@ -367,7 +371,9 @@ def _entries(table: Table, name: str) -> list[str]:
 
 
 def _format(table: Table, name: str) -> str:
+    from gramian.rows.files.readings import Days
+
     reading = table.facts[name].reading
-    if table.facts[name].kind != "date":
+    if not isinstance(reading, Days):
         raise ValueError(f"Column {name!r} of {table.said} has no dates.")
     return reading.format

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import config
+from gramian.backend.typing import ArrayLike
 from gramian.rows.files import formats, streams
 from gramian.tables.base import Table, listed
 from gramian.tables.files import ArrayTable, FileTable, check_target, frame_table
@@ -33,7 +34,7 @@ ENDINGS = {**formats.FORMATS, ".npz": "NPZ", **dict.fromkeys(EXCEL, "Excel")}
 ENDINGS |= {ending + packed: "svmlight" for ending in SVMLIGHT for packed in ("", ".gz", ".bz2")}
 
 
-def as_table(source: Any, like: list[str] | None = None) -> Table:
+def as_table(source: ArrayLike, like: list[str] | None = None) -> Table:
     """Return a table as it is, a data frame as a table, and open anything else."""
     if isinstance(source, Table):
         return source
@@ -45,7 +46,7 @@ def as_table(source: Any, like: list[str] | None = None) -> Table:
 
 
 def open_table(
-    source: Any,
+    source: ArrayLike,
     *,
     format: str | None = None,
     header: bool | None = None,
@@ -92,7 +93,11 @@ def open_table(
 
 
 def _opened(
-    source: Any, path: Path, format: str | None, given: dict[str, Any], like: list[str] | None
+    source: ArrayLike,
+    path: Path,
+    format: str | None,
+    given: dict[str, Any],
+    like: list[str] | None,
 ) -> Table:
     if not path.exists():
         return _named_set(str(source))

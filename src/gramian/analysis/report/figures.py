@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gramian.analysis.report.charts import Axis, Chart, Line, Mark, Reference
 from gramian.analysis.report.colours import Look
@@ -13,6 +13,8 @@ from gramian.analysis.report.text import escape, significant
 
 WIDTH, HEIGHT, MARGIN = 360.0, 300.0, 10.0  # of points
 TITLE = 24.0  # room for the name of an axis
+
+Cell: TypeAlias = str | int | float  # of a table
 
 
 class At(NamedTuple):
@@ -126,7 +128,7 @@ class Grid:
 
     title: str
     header: list[str]
-    rows: list[list[Any]]
+    rows: list[list[Cell]]
     caption: str = ""
     shaded: float | None = None  # the value of the darkest cell
     unshaded: int = 0  # so many columns at the end are of another kind
@@ -149,12 +151,12 @@ class Grid:
             f'</div><p class="muted">{escape(self.caption)}</p></div>'
         )
 
-    def _cells(self, row: list[Any]) -> list[str]:
+    def _cells(self, row: list[Cell]) -> list[str]:
         last = len(row) - self.unshaded
         return [_cell(value, self.shaded if i < last else None) for i, value in enumerate(row)]
 
 
-def _cell(value: Any, darkest: float | None) -> str:
+def _cell(value: Cell, darkest: float | None) -> str:
     if isinstance(value, str):
         return f"<td>{escape(value)}</td>"
     shown = f"{value:,}" if isinstance(value, int) else significant(value, 3)
@@ -167,5 +169,5 @@ def _cell(value: Any, darkest: float | None) -> str:
 Figure = Curves | Points | Grid
 
 
-def _kind(column: Sequence[Any]) -> str:
+def _kind(column: Sequence[Cell]) -> str:
     return "" if all(isinstance(value, str) for value in column) else ' class="number"'

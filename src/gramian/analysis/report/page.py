@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gramian.analysis.report.answers import answers, code, preparation
 from gramian.analysis.report.shell import document, figure, section, style
 from gramian.analysis.report.table import table
 from gramian.analysis.report.text import escape, format_bytes, percent, significant
+from gramian.backend.typing import PathLike
 from gramian.backend.wording import counted
 from gramian.backend.writing import whole_file
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 NAMES_SHOWN = 12
 
 
-def write(comparison: Comparison, path: Any, title: str | None = None) -> Path:
+def write(comparison: Comparison, path: PathLike, title: str | None = None) -> Path:
     """Write the page; a failure leaves no partial file."""
     target = Path(path).expanduser()
     content = page(comparison, title).encode("utf-8")

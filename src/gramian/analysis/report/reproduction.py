@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gramian.analysis.report.colours import LOOKS, looks
 from gramian.analysis.report.figures import Figure
@@ -101,7 +101,7 @@ def _anchor(each: Outcome) -> str:
     return "e" + "".join(c if c.isalnum() else "-" for c in each.name)
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(_said, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

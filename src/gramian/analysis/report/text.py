@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import unicodedata
 from math import floor, isfinite, log10
-from typing import Any
 
 from gramian.backend.config import format_bytes
 
 __all__ = ["count", "escape", "format_bytes", "percent", "seconds", "short", "significant"]
 
 
-def escape(value: Any) -> str:
+def escape(value: object) -> str:
     """Escape any text for HTML elements and attributes.
 
     Control characters and lone surrogates are replaced.

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -151,7 +150,7 @@ def _buffer_bytes(columns: int) -> int:
     return max(4096, min(2**16, config.memory_budget() // (16 * columns)))
 
 
-def _page_bytes(group: Any) -> dict[str, int]:
+def _page_bytes(group: pyarrow.parquet.RowGroupMetaData) -> dict[str, int]:
     """What a reader holds of each column of a row group: a page, and a dictionary if it has one.
 
     A page is as long as the column's share of the group, or ``PAGE_BYTES``.
@@ -182,7 +181,7 @@ class IpcFile(ArrowFile):
         self.n_rows = self._edges[-1]
 
     @contextmanager
-    def _reader(self, columns: Sequence[int] | None) -> Iterator[Any]:
+    def _reader(self, columns: Sequence[int] | None) -> Iterator[pyarrow.ipc.RecordBatchFileReader]:
         options = pyarrow.ipc.IpcReadOptions(included_fields=columns)
         with pyarrow.OSFile(str(self.path)) as source:
             yield pyarrow.ipc.open_file(source, options=options)
@@ -215,7 +214,7 @@ class IpcFile(ArrowFile):
             return pyarrow.chunked_array([batch.column(name) for batch in batches])
 
 
-def _width(kind: Any) -> int:
+def _width(kind: pyarrow.DataType) -> int:
     """Return about how many bytes a value takes."""
     try:
         return max(1, kind.bit_width // 8)
@@ -226,7 +225,9 @@ def _width(kind: Any) -> int:
 class MemoryFile(ArrowFile):
     """An Arrow table in memory: of a data frame, or of a spreadsheet that was read as a whole."""
 
-    def __init__(self, table: Any, path: Path, named: bool = True, first_line: int = 1) -> None:
+    def __init__(
+        self, table: pyarrow.Table, path: Path, named: bool = True, first_line: int = 1
+    ) -> None:
         self._table = table
         self._first_line = first_line
         self.named = named
@@ -239,13 +240,15 @@ class MemoryFile(ArrowFile):
         self._set_columns(self._table.schema)
         self.n_rows = self._table.num_rows
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         first = 0
         for batch in self._table.select(names).to_batches(max_chunksize=most):
             yield first, batch
             first += batch.num_rows
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         return self._table.column(name)
 
     def lines(self, rows: Sequence[int]) -> list[int]:
@@ -260,6 +263,6 @@ def _number_type(kind: pyarrow.DataType) -> np.dtype | None:
     return np.dtype(np.float64) if types.is_decimal(kind) or types.is_null(kind) else None
 
 
-def empty_table(names: list[str]) -> Any:
+def empty_table(names: list[str]) -> pyarrow.Table:
     """A table with these columns and no rows."""
     return pyarrow.schema([(name, pyarrow.float64()) for name in names]).empty_table()

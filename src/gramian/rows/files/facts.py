@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gramian.rows.files.readings import Reading
 
 MOST_ENTRIES = 1000  # distinct entries that are kept of a column of text
 FEW = 5  # places that are kept of gaps and odd cells
@@ -50,7 +53,7 @@ class Facts:
     unique: bool = True
     entries: dict[str, int] = field(default_factory=dict)
     words: float = 0.0
-    reading: Any = None
+    reading: Reading | None = None
 
     @property
     def many(self) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from io import FileIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from gramian.backend.typing import DType, PathLike
 from gramian.backend.wording import counted
 from gramian.rows.files.facts import Facts
 from gramian.rows.files.streams import PACKED
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from gramian.rows.files.readings import Reading
 
 # Row numbers in ascending order, consecutive or not.
 Numbers = range | np.ndarray
@@ -64,12 +69,12 @@ class RowFile(ABC):
     numeric: dict[str, np.dtype]
     left_out: Sequence[str] = ()
     n_rows: int
-    facts: Any
+    facts: Any  # what each column holds; some formats look only when they are asked
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.readings: dict[str, Any] = {}
-        self._opened: Any = None
+        self.readings: dict[str, Reading] = {}
+        self._opened: tuple[int, int] | None = None
         with self._reading():
             self._opened = self._state()
             self._look()
@@ -116,7 +121,7 @@ class RowFile(ABC):
                 raise ValueError(f"column {name!r} has no value in row {missing[0]}")
             return values
 
-    def read_as(self, readings: Mapping[str, Any]) -> RowFile:
+    def read_as(self, readings: Mapping[str, Reading]) -> RowFile:
         """Return the same file, with these columns read as numbers."""
         other = copy(self)
         other.readings = {**self.readings, **readings}
@@ -362,7 +367,7 @@ def open_file(path: Path, kind: str | None = None, **text: Any) -> RowFile:
     return CsvFile(path, **text)
 
 
-def empty_table(names: list[str]) -> Any:
+def empty_table(names: list[str]) -> pyarrow.Table:
     """Return a table with these columns and no rows, for code that reads names from tables."""
     with optional.needed("pyarrow", "Selecting columns by name"):
         from gramian.rows.files import arrow

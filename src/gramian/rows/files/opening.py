@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -115,10 +115,10 @@ def open_rows(
 
 def rows_of(
     files: list[RowFile],
-    targets: Any = (),
-    columns: Any = None,
-    drop: Any = (),
-    dtype: Any = None,
+    targets: Sequence[str] = (),
+    columns: Columns | None = None,
+    drop: Columns = (),
+    dtype: DType | None = None,
     gaps: bool = False,
 ) -> FileRows:
     """Return the rows of files that are already open; see :func:`open_rows`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -30,7 +29,7 @@ class Reading(ABC):
     wide = True  # whether the values need float64
 
     @abstractmethod
-    def __call__(self, values: Any) -> np.ndarray: ...
+    def __call__(self, values: pyarrow.Array) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Codes(Reading):
     entries: tuple[str, ...]
     wide = False
 
-    def __call__(self, values: Any) -> np.ndarray:
+    def __call__(self, values: pyarrow.Array) -> np.ndarray:
         known = pyarrow.array(self.entries, pyarrow.string())
         codes = pyarrow.compute.index_in(as_text(values), known, skip_nulls=True)
         out = codes.fill_null(int(UNKNOWN)).to_numpy(zero_copy_only=False).astype(np.float64)
@@ -55,7 +54,7 @@ class NumberText(Reading):
 
     dialect: Dialect
 
-    def __call__(self, values: Any) -> np.ndarray:
+    def __call__(self, values: pyarrow.Array) -> np.ndarray:
         texts = as_text(values)
         numbers = pyarrow.compute.if_else(self.matches(texts), texts, None)
         clean = pyarrow.compute.replace_substring_regex(numbers, units_pattern() + r"|\s", "")
@@ -67,7 +66,7 @@ class NumberText(Reading):
         clean = pyarrow.compute.replace_substring_regex(clean, r"^\+", "")
         return clean.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
 
-    def matches(self, texts: Any) -> Any:
+    def matches(self, texts: pyarrow.Array) -> pyarrow.Array:
         return pyarrow.compute.match_substring_regex(texts, number_pattern(self.dialect))
 
 
@@ -77,11 +76,11 @@ class Days(Reading):
 
     format: str = ISO
 
-    def __call__(self, values: Any) -> np.ndarray:
+    def __call__(self, values: pyarrow.Array) -> np.ndarray:
         moments = self.moments(values).cast(pyarrow.int64())
         return moments.to_numpy(zero_copy_only=False).astype(np.float64) / DAY
 
-    def moments(self, values: Any) -> Any:
+    def moments(self, values: pyarrow.Array) -> pyarrow.Array:
         kind = pyarrow.timestamp("us")
         if types.is_timestamp(values.type) and values.type.tz:
             return values.cast(pyarrow.timestamp("us", values.type.tz)).cast(kind)
@@ -101,7 +100,7 @@ def date_format(entries: list[str]) -> str | None:
     return next((format for format in FORMATS if is_date(texts, format)), None)
 
 
-def is_date(texts: Any, format: str) -> bool:
+def is_date(texts: pyarrow.Array, format: str) -> bool:
     try:
         Days(format).moments(texts)
     except pyarrow.ArrowInvalid:
@@ -109,6 +108,6 @@ def is_date(texts: Any, format: str) -> bool:
     return True
 
 
-def as_text(values: Any) -> Any:
+def as_text(values: pyarrow.Array) -> pyarrow.Array:
     """Return a column as strings."""
     return values.cast(pyarrow.string())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 CHUNK = 2**20
 LINES = 1000  # encoded at a time
@@ -36,7 +36,7 @@ def compression(path: Path) -> str:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Any]:
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading its bytes, unpacked."""
     kind = compression(path)
     if kind == "zip":
@@ -63,7 +63,7 @@ def chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def of_lines(lines: Iterator[str]) -> Any:
+def of_lines(lines: Iterator[str]) -> IO[bytes]:
     """Return a binary file of these lines in UTF-8."""
     return io.BufferedReader(_Lines(lines), CHUNK)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -18,7 +17,9 @@ MOSTLY = 0.8  # a column with this share of numbers is numeric, and its other ce
 
 
 def survey(
-    batches: Iterable[tuple[int, Any]], names: Sequence[str], dialect: Dialect | None = None
+    batches: Iterable[tuple[int, pyarrow.RecordBatch]],
+    names: Sequence[str],
+    dialect: Dialect | None = None,
 ) -> tuple[int, dict[str, Facts]]:
     """Look at every batch once; return the number of rows and what each column holds.
 
@@ -36,7 +37,7 @@ def survey(
     return last, {looker.facts.name: looker.finished() for looker in lookers}
 
 
-def _last_full_row(batch: Any, first: int) -> int:
+def _last_full_row(batch: pyarrow.RecordBatch, first: int) -> int:
     """Return the number after that of the last row that has any value."""
     if any(column.null_count == 0 for column in batch.columns) and batch.num_rows:
         return first + batch.num_rows
@@ -56,7 +57,7 @@ class _Looker:
         self._words = 0
         self._as_numbers = NumberFacts(self.facts)
 
-    def look(self, values: Any, first: int) -> None:
+    def look(self, values: pyarrow.Array, first: int) -> None:
         facts = self.facts
         facts.rows = first + len(values)
         if isinstance(values.type, pyarrow.DictionaryType):
@@ -80,7 +81,7 @@ class _Looker:
         else:
             facts.kind = "other"
 
-    def _look_at_texts(self, texts: Any, first: int) -> None:
+    def _look_at_texts(self, texts: pyarrow.Array, first: int) -> None:
         facts = self.facts
         self._count(texts)
         if self._as_number is None:  # the first batch shows how numbers are written
@@ -96,7 +97,7 @@ class _Looker:
             self._words += pyarrow.compute.sum(words).as_py() or 0
         self._numbers += len(texts) - texts.null_count - int(odd.sum())
 
-    def _count(self, values: Any) -> None:
+    def _count(self, values: pyarrow.Array) -> None:
         if self.facts.many:
             return
         counts = pyarrow.compute.value_counts(readings.as_text(values).drop_null())
@@ -119,9 +120,10 @@ class _Looker:
             return facts
         facts.words = self._words / present
         if self._numbers >= MOSTLY * present and self._numbers:
+            assert self._as_number is not None
             facts.kind, facts.reading = "number", self._as_number
             facts.whole = facts.rising = facts.unique = False
-            _look_back(facts)
+            _look_back(facts, self._as_number)
             return facts
         facts.n_odd, facts.odd = 0, []
         format = readings.date_format(list(facts.entries))
@@ -130,13 +132,13 @@ class _Looker:
         return facts
 
 
-def _look_back(facts: Facts) -> None:
+def _look_back(facts: Facts, reading: readings.Reading) -> None:
     """Find the range of numbers that were read as text."""
-    numbers = facts.reading(pyarrow.array(list(facts.entries), pyarrow.string()))
+    numbers = reading(pyarrow.array(list(facts.entries), pyarrow.string()))
     facts.low, facts.high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: pyarrow.DataType) -> bool:
     return (
         types.is_integer(kind)
         or types.is_floating(kind)

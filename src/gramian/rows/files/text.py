@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO
 
 import numpy as np
 import pyarrow
@@ -69,7 +69,7 @@ class CsvFile(ArrowFile):
             yield chunk
 
     @contextmanager
-    def _text(self, encoding: str) -> Iterator[Any]:
+    def _text(self, encoding: str) -> Iterator[TextIO]:
         encoding = "utf-8-sig" if encoding == "utf-8" else encoding
         with (
             streams.unpacked(self.path) as file,
@@ -85,11 +85,11 @@ class CsvFile(ArrowFile):
             unified = written.unified(lines)
             yield csv.reader(unified, delimiter=written.separator, quotechar=written.quote)
 
-    def _first_kinds(self, sample: list[str]) -> list[Any]:
+    def _first_kinds(self, sample: list[str]) -> list[pyarrow.DataType]:
         """Return the type of each column in the first lines."""
         written = self.dialect
         rows = list(self._rows_of(iter(sample[written.skip :])))
-        kinds: list[Any] = []
+        kinds: list[pyarrow.DataType] = []
         for i in range(len(self.names)):
             cells = [row[i] for row in rows if i < len(row) and not dialects.is_missing(row[i])]
             if all(dialects.is_plain_number(cell, written.decimal) for cell in cells):
@@ -144,7 +144,7 @@ class CsvFile(ArrowFile):
         empty = [name for name in unnamed if self.facts[name].kind == "empty"]
         self.left_out = [*self.names[:1], *empty] if self.names[:1] == [""] else empty
 
-    def _options(self, names: Sequence[str]) -> dict[str, Any]:
+    def _options(self, names: Sequence[str]) -> dict[str, object]:
         size = min(TEXT_BYTES, config.memory_budget() // TEXTS_AHEAD)
         size = max(size, 8 * self._longest, 2**14)  # a line must fit
         written = self.dialect
@@ -177,7 +177,7 @@ class CsvFile(ArrowFile):
         return "utf8" if rewritten or encoding.startswith("utf-8") else encoding
 
     @contextmanager
-    def _bytes(self) -> Iterator[Any]:
+    def _bytes(self) -> Iterator[IO[bytes]]:
         """Open the file for pyarrow, which takes one sign for a separator."""
         if self.dialect.separator == dialects.WHITE_SPACE:
             with self._text(self.dialect.encoding) as lines:
@@ -187,14 +187,16 @@ class CsvFile(ArrowFile):
                 yield file
 
     @contextmanager
-    def _stream(self, names: Sequence[str] = ()) -> Iterator[Any]:
+    def _stream(self, names: Sequence[str] = ()) -> Iterator[pyarrow.RecordBatchReader]:
         with (
             self._bytes() as file,
             pyarrow.csv.open_csv(file, **self._options(names)) as reader,
         ):
             yield reader
 
-    def _batches(self, numbers: Numbers, names: list[str], most: int) -> Iterator[tuple[int, Any]]:
+    def _batches(
+        self, numbers: Numbers, names: list[str], most: int
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
         last = int(numbers[-1])
         with self._stream(names) as reader:
             for first, batch in _numbered(reader):
@@ -202,7 +204,7 @@ class CsvFile(ArrowFile):
                 if first + batch.num_rows > last:
                     return
 
-    def _values(self, name: str) -> Any:
+    def _values(self, name: str) -> pyarrow.ChunkedArray:
         with self._stream([name]) as reader:
             values = reader.read_all().column(name).slice(0, self.n_rows)
         facts = self.facts[name]
@@ -225,7 +227,9 @@ class CsvFile(ArrowFile):
         return [found[row] for row in rows]
 
 
-def _numbered(reader: Any) -> Iterator[tuple[int, Any]]:
+def _numbered(
+    reader: pyarrow.RecordBatchReader,
+) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
     first = 0
     for batch in reader:
         yield first, batch

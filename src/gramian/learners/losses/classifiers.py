@@ -7,7 +7,6 @@ from functools import partial
 from typing import Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -20,11 +19,12 @@ from gramian.learners.losses.base import LossLearner
 from gramian.learners.losses.classification import Hinge, Logistic, Multinomial, SquaredHinge
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem
+from gramian.learners.scoring import Classifier
 
 MOST_ENCODED = 256  # classes that samplers see as one column each
 
 
-class _Classifier(ClassifierMixin, LossLearner):
+class _Classifier(Classifier, LossLearner):
     """Labels as class numbers, which the losses expect."""
 
     class_weight: dict | Literal["balanced"] | None

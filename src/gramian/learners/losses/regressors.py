@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from sklearn.base import RegressorMixin
-
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real, not_negative
@@ -16,9 +14,10 @@ from gramian.learners.base import LearnerKernel
 from gramian.learners.losses.base import NumberLearner
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.regression import EpsilonInsensitive, Huber, Poisson
+from gramian.learners.scoring import Regressor
 
 
-class KernelRegressor(RegressorMixin, NumberLearner):
+class KernelRegressor(Regressor, NumberLearner):
     """Base class of regressions: what is fitted has no axis of its own for a single output."""
 
     @all_or_nothing

@@ -8,7 +8,6 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +20,7 @@ from gramian.learners.labels import class_labels, codes, listed, two_or_more, we
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.calibration import Calibration, sampled_rows
 from gramian.learners.ridge.systems import System
+from gramian.learners.scoring import Classifier
 from gramian.rows import ArrayRows, Rows
 
 
@@ -42,7 +42,7 @@ def _is_calibrated(model: KernelRidgeClassifier) -> bool:
     return True
 
 
-class KernelRidgeClassifier(ClassifierMixin, RidgeLearner):
+class KernelRidgeClassifier(Classifier, RidgeLearner):
     """Classification by kernel ridge regression, with a target of -1 and 1 for each class.
 
     Probabilities are the softmax of scaled scores. The scale is fitted to the scores that up to

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 
 from gramian.backend.array_ops import Array
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel, as_targets, check_target
 from gramian.learners.ridge.base import RidgeLearner
+from gramian.learners.scoring import Regressor
 
 
-class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
+class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
     """Kernel ridge regression: least squares in feature space, with an L2 penalty.
 
     It minimises Σ w (y - f - b)² + alpha ‖f‖², with f(x) = Σ k(x, x_i) a_i and an intercept b that

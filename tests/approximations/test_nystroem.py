@@ -50,6 +50,7 @@ def relative(K, approximate):
     return np.linalg.norm(K - approximate) / np.linalg.norm(K)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         Nystroem(n_components=10, landmarks="rpcholesky"),

@@ -78,12 +78,8 @@ def expected_failures(estimator):
         KernelRidgeClassifier(),
         KernelLogisticRegression(tol=1e-12),
         KernelSVC(),
-        KernelSVR(),
-        KernelHuberRegressor(alpha=10.0, tol=1e-12),
-        KernelQuantileRegressor(),
         KernelExpectileRegressor(),
         KernelPoissonRegressor(),
-        KernelOneClass(),
         KernelKMeans(n_clusters=3),
         OnlineKernelKMeans(),
         KernelPCA(),
@@ -106,6 +102,10 @@ def test_estimator_checks(estimator, check):
         KernelRidgeClassifier(class_weight="balanced"),
         KernelLogisticRegression(class_weight="balanced"),
         KernelSVC(loss="squared_hinge"),
+        KernelSVR(),
+        KernelHuberRegressor(alpha=10.0, tol=1e-12),
+        KernelQuantileRegressor(),
+        KernelOneClass(),
         KernelKMeans(n_clusters=3, batch_size=20),
         OnlineKernelKMeans(threshold=0.8, max_clusters=4),
         KernelPCA(fit_inverse_transform=True),
@@ -115,7 +115,7 @@ def test_estimator_checks(estimator, check):
     ],
     expected_failed_checks=expected_failures,
 )
-def test_estimator_checks_with_other_options(estimator, check):
+def test_estimator_checks_of_others(estimator, check):
     check(estimator)
 
 

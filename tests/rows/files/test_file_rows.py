@@ -213,6 +213,7 @@ class TestReading:
 
 
 class TestColumns:
+    @pytest.mark.slow
     @every_ending
     def test_by_name_or_number(self, tmp_path, X, ending):
         path = write(tmp_path, ending, X)

@@ -9,7 +9,9 @@ CONTENDERS := $(VENV)/.contenders
 DOCS := $(VENV)/.docs
 
 # Tests share the cores; tests of one group (those of a cluster, of a browser) share one worker.
-TESTS := $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+# WORKERS=8 is fewer of them than cores: workers that share a GPU may get in each other's way.
+WORKERS ?= auto
+TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 .PHONY: demo test test-fast fuzz lint format bench bench-quick docs parts clean
 
@@ -26,7 +28,7 @@ test: $(READY)
 	$(TESTS)
 
 # The quick answer while you work: no cluster, browser, interpreter or limited address space, and
-# no test that takes more than a second.
+# no test marked slow.
 test-fast: $(READY)
 	$(TESTS) -m "not (cluster or browser or interpreter or address_space or slow)"
 

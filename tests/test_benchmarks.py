@@ -47,6 +47,7 @@ def test_jobs_have_names_of_their_own_and_goals_that_name_their_contenders(scale
         assert not any(goal.of == "size" for goal in job.goals) or job.has_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in JOBS if name != "start-up"])
 def test_contenders_of_a_job_solve_the_same_problem(name):
     job = JOBS[name]

@@ -33,6 +33,7 @@ def covered(approximation, X, norm):
     return np.mean([error.low <= exact <= error.high for error in errors]), ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "approximation",
     [

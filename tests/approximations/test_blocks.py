@@ -60,6 +60,7 @@ def expected_failures(estimator):
     return {}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         BKA(n_components=8, n_blocks=1),

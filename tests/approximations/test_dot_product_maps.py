@@ -156,11 +156,11 @@ class TestLaw:
     def test_unbiased(self, few, model, kernel):
         """The mean over seeds is K, within standard errors that are small themselves."""
         model = clone(model).set_params(kernel=kernel, n_components=2001)
-        draws = np.array([model.set_params(random_state=seed).fit(few)(few) for seed in range(40)])
+        draws = np.array([model.set_params(random_state=seed).fit(few)(few) for seed in range(20)])
         K = kernel(few)
         deviation = np.abs(draws.mean(axis=0) - K)
-        assert (deviation <= 4.5 * draws.std(axis=0) / np.sqrt(40) + 1e-7 * K.max()).all()
-        assert relative(K, draws.mean(axis=0)) < 0.015
+        assert (deviation <= 4.5 * draws.std(axis=0) / np.sqrt(20) + 1e-7 * K.max()).all()
+        assert relative(K, draws.mean(axis=0)) < 0.03
 
     @pytest.mark.slow
     @pytest.mark.parametrize("model", MAPS, ids=NAMES)

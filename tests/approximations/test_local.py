@@ -246,6 +246,7 @@ def test_laws(local):
     check_approximation(local)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [Local(KERNEL, 4), Local(Nystroem(KERNEL, 20)), Local("rbf")])
 def test_memory(local):
     check_memory(local)

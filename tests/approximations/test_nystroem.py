@@ -50,6 +50,7 @@ def relative(K, approximate):
     return np.linalg.norm(K - approximate) / np.linalg.norm(K)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         Nystroem(n_components=10, landmarks="rpcholesky"),
@@ -408,6 +409,7 @@ class TestLearners:
         ).all()
         assert_allclose(pca.eigenvalues_, KernelPCA(3, kernel=approximation).fit(X).eigenvalues_)
 
+    @pytest.mark.slow
     def test_grid_search_reaches_the_inner_kernel(self, digits):
         X, y = digits[0][:300], digits[1][:300]
         model = KernelRidgeClassifier(0.01, kernel=Nystroem("rbf", 50, random_state=0))

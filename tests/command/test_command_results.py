@@ -108,6 +108,7 @@ class TestOutput:
     def table(self):
         FRAME.assign(species=SPECIES).to_csv("rows.csv", index=False)
 
+    @pytest.mark.slow
     def test_every_format(self, run):
         expected = KernelPCA(3, random_state=0).fit(X).transform(X)
         names = ["component_1", "component_2", "component_3"]

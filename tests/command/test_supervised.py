@@ -25,6 +25,7 @@ def features(target):
     return ["--target", target, *(part for name in others for part in ("--exclude", name))]
 
 
+@pytest.mark.slow
 def test_probabilities(run, table):
     out = run("classify rows.csv --alpha 0.1 --proba", *features("kind"), *WHOLE)
     assert "kind: 3 classes\n" in out and "score" not in out
@@ -55,6 +56,7 @@ def test_models_without_probabilities(run, table):
     assert_says(run("predict c rows.csv --proba -o p.csv", status=2), "no probabilities")
 
 
+@pytest.mark.slow
 def test_quantiles(run, table):
     out = run("regress rows.csv --quantiles 0.25,0.75 --alpha 0.1", *features("price"), *WHOLE)
     assert "price: numbers from" in out

@@ -128,6 +128,7 @@ def middle(model, X, y):
     return WIRE.count // 2
 
 
+@pytest.mark.slow
 @every_model
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_in_a_block(model, threads):

@@ -75,37 +75,47 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         KernelRidge(),
-        KernelRidge(solver="iterative", tol=1e-12),
         KernelRidgeClassifier(),
-        KernelRidgeClassifier(class_weight="balanced"),
         KernelLogisticRegression(tol=1e-12),
-        KernelLogisticRegression(class_weight="balanced"),
         KernelSVC(),
-        KernelSVC(loss="squared_hinge"),
-        KernelSVR(),
-        KernelHuberRegressor(alpha=10.0, tol=1e-12),
-        KernelQuantileRegressor(),
         KernelExpectileRegressor(),
         KernelPoissonRegressor(),
-        KernelOneClass(),
         KernelKMeans(n_clusters=3),
-        KernelKMeans(n_clusters=3, batch_size=20),
         OnlineKernelKMeans(),
-        OnlineKernelKMeans(threshold=0.8, max_clusters=4),
         KernelPCA(),
-        KernelPCA(fit_inverse_transform=True),
-        KernelPCA(solver="iterative"),
         RandomFourier(n_components=20),
-        RandomFourier(Matern(), 15, frequencies="sobol"),
         RandomMaclaurin(),
         TensorSketch(),
         CRAFT(),
         Local(),
-        Local(Nystroem("rbf", 5), 2),
     ],
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        KernelRidge(solver="iterative", tol=1e-12),
+        KernelRidgeClassifier(class_weight="balanced"),
+        KernelLogisticRegression(class_weight="balanced"),
+        KernelSVC(loss="squared_hinge"),
+        KernelSVR(),
+        KernelHuberRegressor(alpha=10.0, tol=1e-12),
+        KernelQuantileRegressor(),
+        KernelOneClass(),
+        KernelKMeans(n_clusters=3, batch_size=20),
+        OnlineKernelKMeans(threshold=0.8, max_clusters=4),
+        KernelPCA(fit_inverse_transform=True),
+        KernelPCA(solver="iterative"),
+        RandomFourier(Matern(), 15, frequencies="sobol"),
+        Local(Nystroem("rbf", 5), 2),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_estimator_checks_of_others(estimator, check):
     check(estimator)
 
 

@@ -18,13 +18,14 @@ from gramian.analysis.report.reproduction import page
 from gramian.command import main
 from gramian.experiments import EXPERIMENTS, Settings, find, reproduce
 from gramian.experiments.base import Check, Experiment, crossed
-from gramian.experiments.breaks import Break, change
+from gramian.experiments.breaks import Break, after, change
 from gramian.experiments.results import Results, costs, interval, ratios, slope
 from gramian.experiments.run import outcome
 from gramian.experiments.store import Store, code
 from gramian.experiments.trials import attempt, first_failure, measured, table
 
 QUICK = Settings(quick=True)
+ASTRAY = {"rows astray": [1.0]}
 
 
 @pytest.fixture
@@ -234,8 +235,23 @@ class Coins(Experiment):
         return []
 
 
+class Fair(Coins):
+    """Judged on all runs together."""
+
+    per_run = ()
+    units_measured = 0
+
+    def measure(self, *, runs, side):
+        type(self).units_measured += 1
+        return super().measure(runs=runs, side=side)
+
+
+def whole(experiment):
+    return Results([measured(experiment, unit)[0] for unit in experiment.units(QUICK)])
+
+
 def test_a_verdict_counts_replicates():
-    found = measured(Coins(), Coins().units(QUICK))
+    found = Coins().verdict(whole(Coins()))
     # Replicates 0 to 4 see tails only, 5 to 9 heads only: none sees a fair coin.
     assert (found.word, found.rate) == ("inconclusive", 0.0)
     assert found.checks[0].holds and found.checks[0].is_open
@@ -267,14 +283,26 @@ def test_a_break_is_undone():
 
 
 def test_what_goes_unnoticed_is_told():
-    coins = Coins()
-    units = coins.units(QUICK)
-    whole = measured(coins, units)._replace(checks=[Check(True, "Fair."), Check(True, "Blocks.")])
-    assert attempt(coins, units, whole, Break("nothing", ())).noticed is None
-    assert attempt(coins, units, whole, coins.breaks[0]).noticed == "100% heads."
+    fair = Fair()
+    units, results = fair.units(QUICK), whole(fair)
+    assert attempt(fair, units, results, Break("nothing", ())).noticed is None
+    assert attempt(fair, units, results, fair.breaks[0]).noticed == "100% heads."
     held = [Check(True, "a"), Check(True, "time", is_time=True)]
     assert first_failure(held, [Check(True, "a"), Check(False, "time", is_time=True)]) is None
     assert first_failure(held, [Check(False, "b"), held[1]]) == "b"
+
+
+def test_the_first_audit_that_fails_decides(monkeypatch):
+    """The other units are not measured."""
+    fair = Fair()
+    results = whole(fair)
+    monkeypatch.setattr(Fair, "units_measured", 0)
+    astray = change("astray", Coins, "measure", after(lambda found, *_: {**found, **ASTRAY}))
+    found = attempt(fair, fair.units(QUICK), results, astray).noticed
+    assert found == "Every row is in the block of its nearest centre."
+    assert Fair.units_measured == 1
+    results = Results({**unit, **ASTRAY} for unit in results)  # they were astray before
+    assert attempt(fair, fair.units(QUICK), results, astray).noticed is None
 
 
 @pytest.mark.slow

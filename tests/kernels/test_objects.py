@@ -155,6 +155,7 @@ LEARNERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learners_do_what_they_do_with_the_matrix(kind, learner):
     X, new, kernels, K, K_new = kind
@@ -222,6 +223,7 @@ class TestNystroem:
                 assert_allclose(fitted.transform(new), reference.transform(K_new), atol=1e-10)
                 assert_allclose(fitted(new, X), reference.transform(K_new) @ fitted.transform(X).T)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", sorted(set(sampler_names()) - {"kmeans", "robust-kmeans"}))
     def test_samplers_choose_what_they_choose_of_the_matrix(self, kind, name):
         X, _, kernels, K, _ = kind

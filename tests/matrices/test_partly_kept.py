@@ -143,6 +143,7 @@ class TestKMeans:
         labels = model.predict(X)
         assert np.mean(labels == model.labels_) > 0.999
 
+    @pytest.mark.slow
     def test_the_objective_is_that_of_all_rows(self, X):
         model = KernelKMeans(6, kernel=Nystroem(KERNEL, 60, random_state=0), random_state=0)
         with gramian.config_context(memory_budget=9_500_000, n_threads=2):

@@ -148,7 +148,9 @@ def test_approximations(cls, dtype, kind, path):
     )
 
 
-WITH = [*of(Approximation), Exact, None]
+WITH = [None, Nystroem]
+OTHERS = [each for each in (*of(Approximation), Exact) if each not in WITH]
+WITH += [pytest.param(each, marks=pytest.mark.slow) for each in OTHERS]
 
 
 @pytest.mark.parametrize("cls", of(KernelLearner), ids=lambda c: c.__name__)

@@ -184,6 +184,7 @@ def test_encodings(chunks, encoding):
     assert encoding_of(iter(chunks)) == encoding
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(

@@ -29,6 +29,7 @@ def regression():
     return X, y, tune(X, y, random_state=0)
 
 
+@pytest.mark.slow
 def test_it_returns_a_fitted_pipeline_that_generalises(regression):
     X, y, model = regression
     assert isinstance(model, Pipeline)
@@ -49,6 +50,7 @@ def test_the_table_has_all_that_was_tried(regression):
     assert "learned" in found["scales"] and np.isfinite(found["leave_one_out_error"]).all()
 
 
+@pytest.mark.slow
 def test_the_code_makes_the_same_pipeline(regression):
     X, y, model = regression
     space = {"X": X, "y": y}
@@ -74,6 +76,7 @@ def test_the_task_can_be_named():
         tune(X, X[:, 0], "cluster")
 
 
+@pytest.mark.slow
 def test_rows_that_are_scored_are_not_tuned_on(monkeypatch):
     X, y = data(100)
     seen = []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple
 
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend.config import config_context
 from gramian.backend.threads import one_blas_thread
-from gramian.experiments.base import Check, Experiment, Unit, Verdict
+from gramian.experiments.audits import agreement
+from gramian.experiments.base import Check, Experiment, Unit
 from gramian.experiments.breaks import Break
 from gramian.experiments.results import Results
 from gramian.experiments.run import find
@@ -26,10 +29,16 @@ class Trial(NamedTuple):
     noticed: str | None
 
 
-def measured(experiment: Experiment, units: list[Unit]) -> Verdict:
-    """Measure and judge, without the store."""
+@contextmanager
+def alone() -> Iterator[None]:
+    """Measure with one thread, and keep warnings quiet."""
     with warnings_as_notes([]), one_blas_thread(), config_context(n_threads=1):
-        return experiment.verdict(Results({**u, **experiment.measure(**u)} for u in units))
+        yield
+
+
+def measured(experiment: Experiment, unit: Unit) -> Results:
+    """Measure one unit, without the store."""
+    return Results([{**unit, **experiment.measure(**unit)}])
 
 
 def first_failure(whole: list[Check], broken: list[Check]) -> str | None:
@@ -42,11 +51,24 @@ def first_failure(whole: list[Check], broken: list[Check]) -> str | None:
     return None
 
 
-def attempt(experiment: Experiment, units: list[Unit], whole: Verdict, one: Break) -> Trial:
+def noticed(experiment: Experiment, units: list[Unit], whole: Results) -> str | None:
+    """Measure anew, and return the sentence of the first check that fails only now.
+
+    An audit that fails on one unit fails on all of them: then the others need not be measured.
+    """
+    found = Results()
+    for unit, before in zip(units, whole, strict=True):
+        found += (now := measured(experiment, unit))
+        if failure := first_failure(agreement(Results([before])), agreement(now)):
+            return failure
+    return first_failure(experiment.verdict(whole).checks, experiment.verdict(found).checks)
+
+
+def attempt(experiment: Experiment, units: list[Unit], whole: Results, one: Break) -> Trial:
     """Try one break on an experiment; a fit that raises an error is noticed, too."""
-    with one.applied():
+    with one.applied(), alone():
         try:
-            found = first_failure(whole.checks, measured(experiment, units).checks)
+            found = noticed(experiment, units, whole)
         except (ArithmeticError, ValueError, IndexError) as error:
             found = f"{type(error).__name__}: {error}"
     return Trial(experiment.name, one.name, found)
@@ -67,7 +89,8 @@ def table(
     found = []
     for experiment in find(names):
         units = experiment.trial()
-        whole = measured(experiment, units)
+        with alone():
+            whole = Results(chain.from_iterable(measured(experiment, unit) for unit in units))
         for one in experiment.breaks:
             found.append(attempt(experiment, units, whole, one))
             if callback is not None:

@@ -96,6 +96,7 @@ def test_kernel_values_of_fit_and_features_are_counted(comparison):
     assert fourier.kernel_evaluations == 0
 
 
+@pytest.mark.slow
 def test_the_exact_matrix_comes_last_and_has_no_error(comparison):
     exact = comparison.results[-1]
     assert exact is comparison.exact
@@ -167,6 +168,7 @@ def test_a_learner_of_ones_own():
         compare(X, Y, n_clusters=3)
 
 
+@pytest.mark.slow
 def test_explained_variance_is_that_of_kmeans_for_a_linear_kernel():
     points, _ = make_blobs(300, centers=4, random_state=0)
     plain = KMeans(4, n_init=10, random_state=0).fit(points)
@@ -204,6 +206,7 @@ def test_errors_of_many_rows_have_intervals():
     assert result.error_low * 0.8 < exact.value < result.error_high * 1.2
 
 
+@pytest.mark.slow
 def test_what_refuses_is_listed_and_the_others_go_on():
     found = compare(X, sizes=[5, 20], repeats=1, approximations=["MEKA", "nystroem uniform"])
     (failure,) = found.failures

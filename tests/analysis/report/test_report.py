@@ -145,6 +145,7 @@ def test_text_of_the_user_stays_text(comparison):
     assert "alert(1)" in evil._repr_html_() and "<script" not in evil._repr_html_()
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_escaped_text_comes_back(text):
     """But for control characters and halves of characters, which no page can hold."""

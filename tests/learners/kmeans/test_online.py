@@ -84,6 +84,7 @@ class TestFit:
         assert (model.predict(X) == model.labels_).all()
         assert_allclose(-model.score(X, sample_weight=weights), model.inertia_, rtol=1e-8)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "kernel",
         [Exact(RBF(0.05)), Local(Nystroem(RBF(0.05), 40, random_state=0), 5, random_state=0)],

@@ -99,6 +99,7 @@ def test_the_expectile_of_a_half_is_exact(kernel):
     assert model.path_.errors[0] == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_chosen_fit_is_that_of_its_alpha(kernel):
     X, y, _ = table()

@@ -50,6 +50,7 @@ def digits():
 
 
 class TestStreamed:
+    @pytest.mark.slow
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize(
         "approximation",

@@ -175,6 +175,7 @@ class TestRidge:
 
 
 class TestKMeans:
+    @pytest.mark.slow
     def test_weights(self, scheduler):
         weights = (np.arange(N) % 3).astype(float)
         model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], random_state=0)

@@ -1,5 +1,7 @@
 """Local on rows of dask: workers factor the blocks, and the results are those of NumPy."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from dask_examples import KERNEL, QUIET, X, Y, da, spread
@@ -26,9 +28,15 @@ def local_of(inner):
     return Local(inner, 9, random_state=0)
 
 
-@pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("alpha", [0.1, [0.1, 2.0], ("loo", [0.1, 1.0]), ("gcv", [0.1, 1.0])])
-@pytest.mark.parametrize("weighted", [False, True])
+ALPHAS = [0.1, [0.1, 2.0], ("loo", [0.1, 1.0]), ("gcv", [0.1, 1.0])]
+EVERYWHERE = [("threads", *case) for case in product(INNER, ALPHAS, [False, True])]
+EVERYWHERE += [("cluster", INNER[0], ALPHAS[2], True), ("cluster", INNER[1], ALPHAS[1], False)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheduler", "inner", "alpha", "weighted"), EVERYWHERE, indirect=["scheduler"]
+)
 def test_ridge(scheduler, inner, alpha, weighted):
     model = KernelRidge(alpha, kernel=local_of(inner))
     weights = np.linspace(0.1, 2.0, 700) if weighted else None

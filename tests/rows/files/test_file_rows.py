@@ -187,6 +187,7 @@ class TestReading:
         assert_array_equal(rows.take([400, 2]), X[[400, 2]])
         assert read == [0, 400 // 37]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("ending", [".npy", ".parquet", ".csv"])
     def test_parts_follow_each_other(self, tmp_path, X, ending, small_batches):
         for i, part in enumerate(np.array_split(X, 3)):
@@ -212,6 +213,7 @@ class TestReading:
 
 
 class TestColumns:
+    @pytest.mark.slow
     @every_ending
     def test_by_name_or_number(self, tmp_path, X, ending):
         path = write(tmp_path, ending, X)
@@ -239,6 +241,7 @@ class TestColumns:
         path = write(tmp_path, ".csv", X, label=np.arange(500) % 3)
         assert open_rows(path, target="label")[1].dtype.kind == "i"
 
+    @pytest.mark.slow
     def test_an_index_is_no_data(self, tmp_path, X):
         frame = pd.DataFrame(X, columns=NAMES, index=np.arange(500)[::-1])
         frame.to_parquet(tmp_path / "x.parquet")
@@ -421,6 +424,7 @@ class TestLearning:
 
 
 class TestErrors:
+    @pytest.mark.slow
     @every_ending
     def test_values_that_are_no_numbers(self, tmp_path, X, ending, small_batches):
         for bad in (np.nan, np.inf):
@@ -654,6 +658,7 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"rows\.csv' has no rows"):
             open_rows(path)
 
+    @pytest.mark.slow
     def test_options_that_fit_no_column(self, tmp_path, X):
         path = write(tmp_path, ".csv", X)
         for option in ("target", "columns", "drop"):

@@ -180,7 +180,7 @@ class FactoredPath(Strategy[System]):
     def solve(self, system: System) -> Solution:
         factors, rule = system.factors, system.rule
         assert rule is not None
-        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
+        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise, stay=True)
         return factored_path(rule, sums, system, Repeats.of(system))
 
 
@@ -199,7 +199,7 @@ def factored_path(
         rows, P = unprojected(factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
-        mean = sums.features / sums.weight @ spectrum.P if intercept else None
+        mean = spectrum.turned((sums.features / sums.weight)[None, :])[0] if intercept else None
         errors = loo_errors(rows, turn, spectrum, system, alphas, repeats, mean=mean)
     chosen = rule.choose(alphas, errors)
     solution = decomposed(system, sums, spectrum, chosen)

@@ -110,6 +110,8 @@ class RidgeLearner(KernelLearner):
         if array_ops.itemsize(system.matrix.dtype) == 8:
             return system
         if system.is_exact and not system.is_local:
+            if isinstance(self._choose(system), ExactIterative):
+                return system
             double = in_double(system)
             if double is not system:
                 self.points_ = double.gram.points

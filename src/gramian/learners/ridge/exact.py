@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -56,15 +56,14 @@ class ExactDirect(Strategy[System]):
         extra = _extra_columns(system, B)
         count = 0 if system.sampled is None else len(system.sampled)
         freedom = np.zeros((count, len(alphas)))
-        # OpenBLAS's threaded Cholesky crashes on larger matrices (its issue 2562).
-        with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
+        with blas_threads(gram.shape[0]):
             for alpha in np.unique(alphas):
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
                 right = xp.concat((array_ops.take_columns(B, where), *extra), axis=1)
                 part = _solved(A, right, float(alpha))
                 if system.intercept:
-                    part, b = _without_mean(system, part)
+                    part, b = without_mean(system, part)
                     intercepts[where] = b[: len(where)]
                 for i, column in enumerate(where):
                     out[:, int(column)] = part[:, i]
@@ -74,6 +73,11 @@ class ExactDirect(Strategy[System]):
         a, kept = system.weighted(out), intercepts if system.intercept else None
         left_out = left_out_rows(system, a, freedom) if count else None
         return Solution(a, kept, left_out=left_out)
+
+
+def blas_threads(n: int) -> AbstractContextManager[None]:
+    """Use one thread if more could crash: OpenBLAS's Cholesky on larger matrices (issue 2562)."""
+    return one_blas_thread() if n > 10_000 else nullcontext()
 
 
 def _solved(A: Array, right: Array, alpha: float) -> Array:
@@ -98,7 +102,7 @@ def _extra_columns(system: System, B: Array) -> list[Array]:
     return [*extra, system.q] if system.intercept else extra
 
 
-def _without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
+def without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
     """Return d (n, c) orthogonal to q, and the intercepts, from solutions with q as last target."""
     xp, d, constant = array_ops.namespace(found), found[:, :-1], found[:, -1:]
     turned = xp.matrix_transpose(system.q)
@@ -136,8 +140,8 @@ class ExactIterative(Strategy[System]):
         rows, n = system.gram.rows, system.gram.shape[0]
         other, rank = other_memory(system), _rank(system)
         factor, inner = 8 * n * rank, 3 * 8 * rank**2
-        copy = factor  # while it is weighted, then while it is projected
-        made = factor_bytes(rows, rank, np.float64) + copy
+        # Columns, and what becomes of them; or a copy, while it is weighted, then projected.
+        made = 3 * factor if _on_gpu(system) else factor_bytes(rows, rank, np.float64) + factor
         return [
             {**other, "preconditioner": made + inner},
             {**other, "preconditioner": factor + inner, "iteration": 8 * 8 * n * system.n_targets},
@@ -269,11 +273,15 @@ def other_memory(system: System) -> Amounts:
 
 def weighted_matrix(system: System) -> Array:
     """Return W^½ K W^½, stored, shape (n, n)."""
-    gram, root = system.gram, system.root
-    K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
+    return weigh(array_ops.astype(system.gram.dense(), system.gram.rows.xp.float64), system)
+
+
+def weigh(K: Array, system: System) -> Array:
+    """Turn K into W^½ K W^½, in place."""
+    root = system.root
     if root is not None:
         K *= root
-        K *= gram.rows.xp.matrix_transpose(root)
+        K *= array_ops.namespace(K).matrix_transpose(root)
     return K
 
 

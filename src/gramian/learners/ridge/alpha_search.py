@@ -75,14 +75,10 @@ class ExactSearch(Strategy[System]):
         shuffled = _shuffled(system, order)
         K = array_ops.astype(shuffled.gram.dense(), shuffled.gram.rows.xp.float64)
         repeats = Repeats.of(shuffled)
-        approximate = _approximate_path(shuffled, K, repeats)
-        grid = approximate.alphas
+        grid, starts = _starts(shuffled, K, repeats)
         with blas_threads(len(order)):
             tries = _Tries(shuffled, weigh(K, shuffled), repeats)
-            expected = approximate.errors
-            if rule.shared:
-                expected = expected.mean(axis=1, keepdims=True)
-            for target, start in enumerate(expected.argmin(axis=0)):
+            for target, start in enumerate(starts[:1] if rule.shared else starts):
 
                 def error(i: int, target: int = target) -> float:
                     errors = tries.at(float(grid[i])).errors
@@ -127,17 +123,27 @@ def _in_order(solution: Solution, system: System, order: np.ndarray) -> Solution
     )
 
 
-def _approximate_path(system: System, K: Array, repeats: Repeats | None) -> AlphaPath:
-    """Return the path of the Nyström approximation by the first rows."""
-    m = min(LANDMARKS, K.shape[0])
+def _starts(
+    system: System, K: Array, repeats: Repeats | None
+) -> tuple[np.ndarray, list[int]]:  # fmt: skip
+    """Return the grid, and where on it the best alpha of each target should be.
+
+    A Nyström approximation F Fᵀ by the first rows has its own best alphas. What it leaves of the
+    diagonal acts on it like an alpha that K does not need.
+    """
+    rule, m = system.rule, min(LANDMARKS, K.shape[0])
+    assert rule is not None
     inverse = linalg.root_and_inverse(array_ops.to_numpy(K[:m, :m]))[1]
-    factors = Factors(ArrayRows(K[:, :m] @ array_ops.like(inverse, K)))
-    on_factors = replace(system, matrix=factors, sampled=None)
-    sums = Sums.over(factors, system.Y, system.weights, precise=False, stay=True)
-    assert system.rule is not None
-    path = factored_path(system.rule, sums, on_factors, repeats).path
-    assert path is not None
-    return path
+    F = K[:, :m] @ array_ops.like(inverse, K)
+    on_factors = replace(system, matrix=Factors(ArrayRows(F)), sampled=None)
+    sums = Sums.over(on_factors.factors, system.Y, system.weights, precise=False, stay=True)
+    solution = factored_path(rule, sums, on_factors, repeats)
+    assert solution.path is not None and solution.alphas is not None
+    xp, grid = array_ops.namespace(K), solution.path.alphas
+    left = float(xp.mean(xp.linalg.diagonal(K) - array_ops.row_norms(F)))
+    left *= system.weight / K.shape[0]
+    alphas = np.maximum(solution.alphas - max(left, 0.0), solution.alphas / 3)
+    return grid, [int(np.abs(np.log(grid / alpha)).argmin()) for alpha in alphas]
 
 
 def descend(error: Callable[[int], float], start: int, count: int) -> int:
@@ -155,16 +161,15 @@ def descend(error: Callable[[int], float], start: int, count: int) -> int:
         moved = False
         for step in (STRIDE, -STRIDE):
             while 0 <= best + step < count and error(best + step) < FLAT * error(best):
-                best, step, moved = best + step, 2 * step, True
+                best, step, moved = best + step, step * (2 if moved else 1), True
     if not STRIDE <= best < count - STRIDE:
         return min((i for i in range(best - 1, best + 2) if 0 <= i < count), key=error)
     left, middle, right = (error(best + side) for side in (-STRIDE, 0, STRIDE))
-    curvature = left - 2 * middle + right
-    if np.isfinite(curvature) and curvature > 0:
-        farthest = STRIDE // 2
-        lowest = round(STRIDE / 2 * (left - right) / curvature)
-        best = min(best, best + min(max(lowest, -farthest), farthest), key=error)
-    return best
+    curvature, slope = left - 2 * middle + right, left - right
+    if not np.isfinite(curvature) or slope**2 < 8 * curvature * (1 - FLAT) * middle:
+        return best
+    lowest = best + (round(STRIDE / 2 * slope / curvature) if curvature > 0 else 0)
+    return min(best, min(max(lowest, best - 1), best + 1), key=error)
 
 
 class _Try(NamedTuple):

@@ -50,12 +50,19 @@ def test_the_same_solution_beyond_what_is_kept_by_default(monkeypatch):
     assert_allclose(model.dual_coef_, expected, rtol=1e-12)
 
 
-def test_float32_is_sharpened_beyond_what_is_kept_by_default(monkeypatch):
-    X, Y = table(200)
-    X = X.astype(np.float32)
+def test_a_factor_follows_an_iteration_that_takes_too_long(monkeypatch):
+    X, Y = table(300)
+    expected = {alpha: KernelRidge(alpha, KERNEL).fit(X, Y).predict(X) for alpha in (10.0, 1e-6)}
     monkeypatch.setattr(gramian.matrices.gram, "KEPT_BYTES", 0)
-    single, double = (KernelRidge(1e-6, Exact(KERNEL)).fit(x, Y) for x in (X, X.astype(float)))
-    assert_allclose(single.dual_coef_, double.dual_coef_, rtol=1e-6)
+    monkeypatch.setattr("gramian.learners.ridge.exact.ROWS_PER_ITERATION", 10)
+    monkeypatch.setattr("gramian.learners.ridge.exact.preconditioner_rank", lambda n: 40)
+    easy, hard = (
+        KernelRidge(alpha, Exact(KERNEL), tol=1e-8, random_state=0).fit(X, Y) for alpha in expected
+    )
+    assert 1 < easy.n_iter_ <= 30 and len(easy.residuals_) == easy.n_iter_
+    assert hard.n_iter_ == 1 and len(hard.residuals_) == 0
+    for model, values in zip((easy, hard), expected.values(), strict=True):
+        assert_allclose(model.predict(X), values, atol=1e-6)
 
 
 def test_preconditioner(rng):
@@ -102,6 +109,7 @@ def test_on_a_gpu_many_rows_are_not_factorised(as_on_a_gpu, monkeypatch):
     X, Y = map(as_on_a_gpu.as_tensor, table(300))
     assert MOST_FACTORISED > 300
     monkeypatch.setattr("gramian.learners.ridge.exact.MOST_FACTORISED", 200)
+    monkeypatch.setattr("gramian.learners.ridge.exact.ROWS_PER_ITERATION", 3)
     assert KernelRidge(0.1, Exact(KERNEL), random_state=0).fit(X, Y).n_iter_ > 1
 
 

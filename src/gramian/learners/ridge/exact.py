@@ -9,7 +9,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
-from gramian.backend.memory import Amounts
+from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
 from gramian.learners.ridge.systems import Mean, Solution, System, Watch
@@ -19,6 +19,8 @@ from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 # On a GPU, iterating over the kept matrix takes less time than a factor of more rows.
 MOST_FACTORISED = 30_000
+# An iteration for so many rows: together they cost about a quarter of a factor.
+ROWS_PER_ITERATION = 1000
 
 
 class ExactDirect(Strategy[System]):
@@ -30,14 +32,11 @@ class ExactDirect(Strategy[System]):
         return system.solver == "direct" or self._pays(system)
 
     def _pays(self, system: System) -> bool:
-        """Whether it should take less time than an iteration, if there is memory for it.
-
-        A factor takes n³/3 operations whatever alpha is; an iteration has no such limit.
-        """
+        """Whether it should take less time than to see first if an iteration is quick."""
         gram = system.gram
-        if system.is_local:  # products with it are cheap
+        if system.is_local or not _on_gpu(system):
             return gram.fits()
-        return gram.shape[0] <= MOST_FACTORISED or not _on_gpu(system)
+        return gram.shape[0] <= MOST_FACTORISED
 
     def memory(self, system: System) -> Sequence[Amounts]:
         n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
@@ -126,14 +125,18 @@ def left_out_rows(system: System, a: Array, freedom: np.ndarray) -> np.ndarray:
 class ExactIterative(Strategy[System]):
     """Conjugate gradients on ``gram.matmul``, preconditioned by a part of K of low rank.
 
-    The matrix is kept where it is small, and on a GPU wherever the memory budget allows.
+    The matrix is kept where it is small, and on a GPU wherever the memory budget allows. With
+    solver="auto", it is factorised after all if iterations would cost more than a part of that, and
+    the budget allows it: n³/3 operations are enough whatever alpha is.
     """
 
     def serves(self, system: System) -> bool:
         return system.is_exact and system.rule is None and system.solver != "direct"
 
     def memory(self, system: System) -> Sequence[Amounts]:
-        return [{**step, "kernel matrix": _kept_bytes(system)} for step in self._steps(system)]
+        kept = _kept_bytes(system)
+        steps: list[Amounts] = [{**step, "kernel matrix": kept} for step in self._steps(system)]
+        return [*steps, *ExactDirect().memory(system)] if _may_factorise(system) else steps
 
     def _steps(self, system: System) -> list[Amounts]:
         """Return the memory of each step, in addition to the matrix."""
@@ -147,8 +150,18 @@ class ExactIterative(Strategy[System]):
             {**other, "preconditioner": factor + inner, "iteration": 8 * 8 * n * system.n_targets},
         ]
 
-    @one_blas_thread()
     def solve(self, system: System) -> Solution:
+        if not _may_factorise(system):
+            return self._iterate(system, system.max_iter)
+        most = min(system.gram.shape[0] // ROWS_PER_ITERATION, system.max_iter)
+        if most:
+            solution = self._iterate(system, most)
+            if solution.met:
+                return solution
+        return ExactDirect().solve(system)
+
+    @one_blas_thread()
+    def _iterate(self, system: System, max_iter: int) -> Solution:
         gram = system.gram.stored() if _kept_bytes(system) else system.gram
         B, rank = system.weighted(system.Y), _rank(system)
         F = _low_rank(gram, rank, system)
@@ -167,7 +180,7 @@ class ExactIterative(Strategy[System]):
         watch = Watch(None if system.held_out is None else held_out.error)
         try:
             dual, _, left = linalg.conjugate_gradients(
-                apply, B, precondition, tol=system.tol, max_iter=system.max_iter, watch=watch
+                apply, B, precondition, tol=system.tol, max_iter=max_iter, watch=watch
             )
         except linalg.NotPositiveDefiniteError as error:
             raise ValueError(
@@ -181,6 +194,13 @@ class ExactIterative(Strategy[System]):
             coefficients=system.weighted(found),
             intercepts=array_ops.host_float64(mean.intercepts(found)) if system.intercept else None,
         )
+
+
+def _may_factorise(system: System) -> bool:
+    """Whether a factor may follow an iteration that takes too long."""
+    if system.is_local or system.solver != "auto" or system.iterates:
+        return False
+    return MemoryEstimate.peak(ExactDirect().memory(system)).fits()
 
 
 def _on_gpu(system: System) -> bool:

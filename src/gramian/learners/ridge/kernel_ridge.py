@@ -21,10 +21,10 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, RidgeLearner):
 
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
     kernel is replaced by its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` gives
-    the exact solution at any size: by a Cholesky factor while the memory budget allows it, and
-    beyond that by conjugate gradients with a pivoted Cholesky preconditioner, without storing the
-    matrix. On a GPU, conjugate gradients take less time from 30,000 rows on; they keep the matrix
-    if the budget allows it.
+    the exact solution at any size: by conjugate gradients with a pivoted Cholesky preconditioner,
+    without storing the matrix, or by a Cholesky factor if n / 1000 iterations are not enough and
+    the memory budget allows it. On a GPU, up to 30,000 rows are factorised at once, and conjugate
+    gradients keep the matrix if the budget allows it.
 
     Parameters
     ----------

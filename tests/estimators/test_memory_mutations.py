@@ -48,6 +48,7 @@ BLOCKS = BKA(RBF(0.05), 2000, n_blocks=10, ranks="equal", random_state=0)
 RUNS = {
     "LocalPath": (KernelRidge("loo", LOCAL), 1500),
     "LocalDirect": (KernelRidge(1.0, LOCAL), 1500),
+    "ExactSearch": (KernelRidge("loo", MATRIX), 1200),
     "ExactPath": (KernelRidge("gcv", MATRIX), 800),
     "ExactDirect": (KernelRidge(1.0, MATRIX, solver="direct"), 1200),
     "ExactIterative": (KernelRidge(1.0, MATRIX, solver="iterative"), 1500),

@@ -57,7 +57,7 @@ class TestRidge:
         monkeypatch.setattr(Gram, "dense", lambda self: pytest.fail("K was stored"))
         X, y = digits
         exactly = Exact("rbf")
-        assert KernelRidge(0.1, kernel=exactly).fit(X, y).n_iter_ > 1
+        assert KernelRidge(0.1, kernel=exactly, solver="iterative").fit(X, y).n_iter_ > 1
         assert KernelPCA(2, kernel=exactly).fit(X).n_iter_ > 1
         KernelKMeans(10, kernel=exactly, n_init=1).fit(X)
 

@@ -18,6 +18,7 @@ import scipy.linalg
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
 from gramian.learners.ridge.exact import left_out_rows, other_memory, weighted_matrix
 from gramian.learners.ridge.factored import (
     Decomposition,
@@ -111,7 +112,10 @@ class ExactPath(Strategy[System]):
         if array_ops.is_foreign(K):
             values, V = xp.linalg.eigh(K)
         else:
-            values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+            # Its threads would wait for each other thousands of times: if another process takes
+            # a core, they are many times slower than one.
+            with one_blas_thread():
+                values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
         turned = xp.matrix_transpose(V) @ B
         roots = xp.sqrt(xp.abs(values))
         sums, repeats = Sums.without_features(system.Y, system.weights), Repeats.of(system)
@@ -180,7 +184,7 @@ class FactoredPath(Strategy[System]):
     def solve(self, system: System) -> Solution:
         factors, rule = system.factors, system.rule
         assert rule is not None
-        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
+        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise, stay=True)
         return factored_path(rule, sums, system, Repeats.of(system))
 
 
@@ -199,7 +203,7 @@ def factored_path(
         rows, P = unprojected(factors)
         turn = system.local(spectrum.P)
         turn = turn if P is None else P @ turn
-        mean = sums.features / sums.weight @ spectrum.P if intercept else None
+        mean = spectrum.turned((sums.features / sums.weight)[None, :])[0] if intercept else None
         errors = loo_errors(rows, turn, spectrum, system, alphas, repeats, mean=mean)
     chosen = rule.choose(alphas, errors)
     solution = decomposed(system, sums, spectrum, chosen)

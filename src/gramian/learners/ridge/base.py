@@ -27,6 +27,7 @@ from gramian.learners.ridge.alpha_path import (
     factored_path,
     warn_at_an_edge,
 )
+from gramian.learners.ridge.alpha_search import ExactSearch
 from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
@@ -50,6 +51,7 @@ class RidgeLearner(KernelLearner):
     strategies = (
         LocalPath(),
         LocalDirect(),
+        ExactSearch(),
         ExactPath(),
         ExactDirect(),
         ExactIterative(),
@@ -110,6 +112,8 @@ class RidgeLearner(KernelLearner):
         if array_ops.itemsize(system.matrix.dtype) == 8:
             return system
         if system.is_exact and not system.is_local:
+            if isinstance(self._choose(system), ExactIterative):
+                return system
             double = in_double(system)
             if double is not system:
                 self.points_ = double.gram.points

@@ -1,38 +1,50 @@
-"""Kernel ridge with the exact matrix: by a Cholesky factor, or by iteration without storing it."""
+"""Kernel ridge with the exact matrix: by a Cholesky factor, or by iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
-from gramian.backend.memory import Amounts
+from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
 from gramian.learners.ridge.systems import Mean, Solution, System, Watch
-from gramian.learners.strategy import Strategy
+from gramian.learners.strategy import Strategy, room_left
+from gramian.matrices.gram import Gram
 from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
+
+# On a GPU, iterating over the kept matrix takes less time than a factor of more rows.
+MOST_FACTORISED = 30_000
+# An iteration for so many rows: together they cost about a quarter of a factor.
+ROWS_PER_ITERATION = 1000
 
 
 class ExactDirect(Strategy[System]):
-    """Factorise K + alpha I, once for each distinct alpha."""
+    """Factorise K + alpha I in place, once for each distinct alpha."""
 
     def serves(self, system: System) -> bool:
-        if not system.is_exact or system.rule is not None:
+        if not system.is_exact or system.rule is not None or system.iterates:
             return False
-        if system.solver == "auto":
-            return not system.validates and system.gram.fits()
-        return system.solver == "direct"
+        return system.solver == "direct" or self._pays(system)
+
+    def _pays(self, system: System) -> bool:
+        """Whether it should take less time than to see first if an iteration is quick."""
+        gram = system.gram
+        if system.is_local or not _on_gpu(system):
+            return gram.fits()
+        return gram.shape[0] <= MOST_FACTORISED
 
     def memory(self, system: System) -> Sequence[Amounts]:
         n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
         in_float32 = 4 * n**2 if item == 4 else 0
+        factor = 8 * n**2 if array_ops.is_foreign(system.gram.rows.example()) else 0  # a copy
         units = 4 * 8 * n * system.sample_size
-        matrix = 8 * n**2 + in_float32
-        return [{**other_memory(system), "kernel matrix": matrix, "left-out rows": units}]
+        own = {"kernel matrix": 8 * n**2 + in_float32, "factor": factor, "left-out rows": units}
+        return [{**other_memory(system), **own}]
 
     def solve(self, system: System) -> Solution:
         gram, alphas = system.gram, system.alphas
@@ -43,15 +55,14 @@ class ExactDirect(Strategy[System]):
         extra = _extra_columns(system, B)
         count = 0 if system.sampled is None else len(system.sampled)
         freedom = np.zeros((count, len(alphas)))
-        # OpenBLAS's threaded Cholesky crashes on larger matrices (its issue 2562).
-        with one_blas_thread() if gram.shape[0] > 10_000 else nullcontext():
+        with blas_threads(gram.shape[0]):
             for alpha in np.unique(alphas):
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
                 right = xp.concat((array_ops.take_columns(B, where), *extra), axis=1)
                 part = _solved(A, right, float(alpha))
                 if system.intercept:
-                    part, b = _without_mean(system, part)
+                    part, b = without_mean(system, part)
                     intercepts[where] = b[: len(where)]
                 for i, column in enumerate(where):
                     out[:, int(column)] = part[:, i]
@@ -61,6 +72,11 @@ class ExactDirect(Strategy[System]):
         a, kept = system.weighted(out), intercepts if system.intercept else None
         left_out = left_out_rows(system, a, freedom) if count else None
         return Solution(a, kept, left_out=left_out)
+
+
+def blas_threads(n: int) -> AbstractContextManager[None]:
+    """Use one thread if more could crash: OpenBLAS's Cholesky on larger matrices (issue 2562)."""
+    return one_blas_thread() if n > 10_000 else nullcontext()
 
 
 def _solved(A: Array, right: Array, alpha: float) -> Array:
@@ -85,7 +101,7 @@ def _extra_columns(system: System, B: Array) -> list[Array]:
     return [*extra, system.q] if system.intercept else extra
 
 
-def _without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
+def without_mean(system: System, found: Array) -> tuple[Array, np.ndarray]:
     """Return d (n, c) orthogonal to q, and the intercepts, from solutions with q as last target."""
     xp, d, constant = array_ops.namespace(found), found[:, :-1], found[:, -1:]
     turned = xp.matrix_transpose(system.q)
@@ -107,34 +123,50 @@ def left_out_rows(system: System, a: Array, freedom: np.ndarray) -> np.ndarray:
 
 
 class ExactIterative(Strategy[System]):
-    """Conjugate gradients on ``gram.matmul``, with a pivoted Cholesky preconditioner."""
+    """Conjugate gradients on ``gram.matmul``, preconditioned by a part of K of low rank.
+
+    The matrix is kept where it is small, and on a GPU wherever the memory budget allows. With
+    solver="auto", it is factorised after all if iterations would cost more than a part of that, and
+    the budget allows it: n³/3 operations are enough whatever alpha is.
+    """
 
     def serves(self, system: System) -> bool:
-        return system.is_exact and system.rule is None and not ExactDirect().serves(system)
+        return system.is_exact and system.rule is None and system.solver != "direct"
 
     def memory(self, system: System) -> Sequence[Amounts]:
+        kept = _kept_bytes(system)
+        steps: list[Amounts] = [{**step, "kernel matrix": kept} for step in self._steps(system)]
+        return [*steps, *ExactDirect().memory(system)] if _may_factorise(system) else steps
+
+    def _steps(self, system: System) -> list[Amounts]:
+        """Return the memory of each step, in addition to the matrix."""
         rows, n = system.gram.rows, system.gram.shape[0]
-        other, rank = other_memory(system), preconditioner_rank(n)
-        factor = 8 * n * rank
-        copy = factor  # while it is weighted, then while it is projected
+        other, rank = other_memory(system), _rank(system)
+        factor, inner = 8 * n * rank, 3 * 8 * rank**2
+        # Columns, and what becomes of them; or a copy, while it is weighted, then projected.
+        made = 3 * factor if _on_gpu(system) else factor_bytes(rows, rank, np.float64) + factor
         return [
-            {**other, "preconditioner": factor_bytes(rows, rank, np.float64) + copy},
-            {**other, "preconditioner": factor, "iteration": 8 * 8 * n * system.n_targets},
+            {**other, "preconditioner": made + inner},
+            {**other, "preconditioner": factor + inner, "iteration": 8 * 8 * n * system.n_targets},
         ]
 
-    @one_blas_thread()
     def solve(self, system: System) -> Solution:
-        gram = system.gram
-        xp, n = gram.rows.xp, gram.shape[0]
-        B = system.weighted(system.Y)
-        rank = preconditioner_rank(n)
-        F = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
-        F = system.weighted(F)
-        Q, eigenvalues = linalg.orthonormal_columns(system.projected(F, overwrite=True))
-        shift = array_ops.like(system.alphas, B)
-        # (Q Λ Qᵀ + αI)⁻¹ = I/α + Q ((Λ + α)⁻¹ - 1/α) Qᵀ
-        middle = 1.0 / (eigenvalues[:, None] + shift) - 1.0 / shift
-        mean = Mean(None)
+        if not _may_factorise(system):
+            return self._iterate(system, system.max_iter)
+        most = min(system.gram.shape[0] // ROWS_PER_ITERATION, system.max_iter)
+        if most:
+            solution = self._iterate(system, most)
+            if solution.met:
+                return solution
+        return ExactDirect().solve(system)
+
+    @one_blas_thread()
+    def _iterate(self, system: System, max_iter: int) -> Solution:
+        gram = system.gram.stored() if _kept_bytes(system) else system.gram
+        B, rank = system.weighted(system.Y), _rank(system)
+        F = _low_rank(gram, rank, system)
+        precondition = _preconditioner(system.projected(F, overwrite=True), system.alphas)
+        shift, mean = array_ops.like(system.alphas, B), Mean(None)
         if system.intercept:
             image = system.weighted(gram.matmul(system.weighted(system.q)))
             mean = Mean(image / system.weight**0.5)
@@ -145,13 +177,10 @@ class ExactIterative(Strategy[System]):
             held_out.look_at(image)
             return system.projected(system.weighted(image)) + shift * V
 
-        def precondition(V: Array) -> Array:
-            return V / shift + Q @ (middle * (xp.matrix_transpose(Q) @ V))
-
         watch = Watch(None if system.held_out is None else held_out.error)
         try:
             dual, _, left = linalg.conjugate_gradients(
-                apply, B, precondition, tol=system.tol, max_iter=system.max_iter, watch=watch
+                apply, B, precondition, tol=system.tol, max_iter=max_iter, watch=watch
             )
         except linalg.NotPositiveDefiniteError as error:
             raise ValueError(
@@ -167,6 +196,90 @@ class ExactIterative(Strategy[System]):
         )
 
 
+def _may_factorise(system: System) -> bool:
+    """Whether a factor may follow an iteration that takes too long."""
+    if system.is_local or system.solver != "auto" or system.iterates:
+        return False
+    return MemoryEstimate.peak(ExactDirect().memory(system)).fits()
+
+
+def _on_gpu(system: System) -> bool:
+    return bool(array_ops.is_on_gpu(system.gram.rows.example()))
+
+
+def _kept_bytes(system: System) -> int:
+    """Return the memory of the matrix if an iteration keeps it, else 0."""
+    gram = system.gram
+    if system.is_local or gram.is_kept or not (_on_gpu(system) or gram.fits()):
+        return 0
+    room = min(room_left(step) for step in ExactIterative()._steps(system))
+    return gram.nbytes if gram.nbytes <= room else 0
+
+
+def _rank(system: System) -> int:
+    """Return the rank of the preconditioner.
+
+    Its cost grows as n·rank², that of an iteration as n². If iterations become fewer as
+    1 / rank^0.7, both together are least where rank^2.7 is proportional to n. On a GPU the constant
+    is that of an H200.
+    """
+    n = system.gram.shape[0]
+    if not _on_gpu(system):
+        return preconditioner_rank(n)
+    return preconditioner_rank(n, most=min(int((1.5e5 * n) ** (1 / 2.7)), max(n // 2, 1)))
+
+
+def _low_rank(gram: Gram, rank: int, system: System) -> Array:
+    """Return F (n, rank), in float64, with F Fᵀ ≈ W^½ K W^½.
+
+    On a GPU its columns are drawn uniformly, since drawing by what others leave unexplained waits
+    for the host.
+    """
+    xp, n = gram.rows.xp, gram.shape[0]
+    if not _on_gpu(system):
+        factor = pivoted_cholesky(gram, rank, system.rng, tol=1e-10, dtype=xp.float64).factor
+        return system.weighted(factor)
+    numbers = np.sort(system.rng.choice(n, rank, replace=False))
+    return system.weighted(nystroem_factor(gram, numbers))
+
+
+def nystroem_factor(gram: Gram, numbers: np.ndarray) -> Array:
+    """Return F (n, rank), in float64, with F Fᵀ = C W⁻¹ Cᵀ for these columns C of K.
+
+    W has a small multiple of the identity added to it, above rounding.
+    """
+    xp = gram.rows.xp
+    C = array_ops.astype(gram.columns(numbers), xp.float64)
+    W = array_ops.take_rows(C, numbers)
+    diagonal = xp.linalg.diagonal(W)
+    size = len(numbers) * array_ops.eps(gram.dtype) * float(xp.max(xp.abs(diagonal)))
+    for _ in range(6):
+        array_ops.set_diagonal(W, diagonal + size)
+        try:
+            L = linalg.lower_factor(array_ops.copy(W))
+        except linalg.NotPositiveDefiniteError:
+            size *= 10
+            continue
+        turned = xp.matrix_transpose(C)
+        return xp.matrix_transpose(linalg.solve_lower(L, turned))
+    raise linalg.NotPositiveDefiniteError("the kernel is indefinite on these rows")
+
+
+def _preconditioner(F: Array, alphas: np.ndarray) -> Callable[[Array], Array]:
+    """Return (F Fᵀ + αI)⁻¹ = (I - F (FᵀF + αI)⁻¹ Fᵀ) / α, for one alpha per column."""
+    xp = array_ops.namespace(F)
+    turned = xp.matrix_transpose(F)
+    inner = turned @ F
+    shifts = np.maximum(alphas, 1e-12 * float(xp.sum(xp.linalg.diagonal(inner))))
+    solve, divided = linalg.shifted_solver(inner, shifts), array_ops.like(1.0 / shifts, F)
+
+    def apply(V: Array) -> Array:
+        small = solve(array_ops.to_numpy(turned @ V))
+        return (V - F @ array_ops.like(small, V)) * divided
+
+    return apply
+
+
 def other_memory(system: System) -> Amounts:
     """Return the memory of every exact solution: targets, and blocks of kernel values."""
     gram, t = system.gram, system.n_targets
@@ -180,18 +293,22 @@ def other_memory(system: System) -> Amounts:
 
 def weighted_matrix(system: System) -> Array:
     """Return W^½ K W^½, stored, shape (n, n)."""
-    gram, root = system.gram, system.root
-    K = array_ops.astype(gram.dense(), gram.rows.xp.float64)
+    return weigh(array_ops.astype(system.gram.dense(), system.gram.rows.xp.float64), system)
+
+
+def weigh(K: Array, system: System) -> Array:
+    """Turn K into W^½ K W^½, in place."""
+    root = system.root
     if root is not None:
         K *= root
-        K *= gram.rows.xp.matrix_transpose(root)
+        K *= array_ops.namespace(K).matrix_transpose(root)
     return K
 
 
-def preconditioner_rank(n: int) -> int:
+def preconditioner_rank(n: int, most: int | None = None) -> int:
     """Return the number of pivots: the factor takes at most a quarter of the memory budget."""
     room = config.memory_budget() // 4 // (8 * n)
-    return max(min(int(10 * n**0.5), 2000, room), 1)
+    return max(min(most or min(int(10 * n**0.5), 2000), room), 1)
 
 
 class _HeldOutRows:

@@ -16,13 +16,13 @@ from gramian.learners.ridge.systems import Solution, System, indefinite
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors, projected
-from gramian.matrices.normal_equations import normal_equations
+from gramian.matrices.normal_equations import inner_products
 
 
 class Sums(NamedTuple):
-    """All that a direct solution needs: sums over the rows, on the host."""
+    """All that a direct solution needs: sums over the rows, on the host except for blocks."""
 
-    blocks: list[np.ndarray]  # of ZᵀWZ, each (columns, columns)
+    blocks: list[Array]  # of ZᵀWZ, each (columns, columns); on the host, or on a GPU if kept there
     right: np.ndarray  # ZᵀWY, (r, n_targets)
     squares: np.ndarray  # the diagonal of YᵀWY, (n_targets,)
     weight: float
@@ -31,12 +31,33 @@ class Sums(NamedTuple):
     targets: np.ndarray  # YᵀW1, (n_targets,)
 
     @classmethod
-    def over(cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool) -> Sums:
-        """Sum over all rows; Y has shape (n, n_targets), weights (n,)."""
-        blocks, right = normal_equations(factors, Y, weights, precise=precise, ones=True)
+    def over(
+        cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool,
+        stay: bool = False,
+    ) -> Sums:  # fmt: skip
+        """Sum over all rows; Y has shape (n, n_targets), weights (n,).
+
+        With ``stay``, blocks that are on a GPU stay there, to be decomposed.
+        """
+        pairs = inner_products(factors, Y, weights, precise=precise, ones=True)
+        right = np.concatenate([array_ops.host_float64(beside) for _, beside in pairs])
         return cls.without_features(Y, weights)._replace(
-            blocks=blocks, right=right[:, :-1], features=right[:, -1]
+            blocks=[
+                array_ops.astype(block, factors.xp.float64)
+                if stay and array_ops.is_on_gpu(block)
+                else array_ops.host_float64(block)
+                for block, _ in pairs
+            ],
+            right=right[:, :-1],
+            features=right[:, -1],
         )
+
+    @property
+    def inner(self) -> Array:
+        """ZᵀWZ, of shape (r, r)."""
+        if len(self.blocks) == 1:
+            return self.blocks[0]
+        return scipy.linalg.block_diag(*map(array_ops.to_numpy, self.blocks))
 
     @classmethod
     def without_features(cls, Y: Array, weights: Array | None) -> Sums:
@@ -66,10 +87,10 @@ class Sums(NamedTuple):
 
     def centred(self) -> Sums:
         """Return the sums over features and targets minus their weighted means, in one block."""
-        inner = scipy.linalg.block_diag(*self.blocks)
-        inner -= np.outer(self.features / self.weight, self.features)
+        inner = self.inner
+        e = array_ops.like(self.features, inner)
         return self._replace(
-            blocks=[inner],
+            blocks=[inner - (e / self.weight)[:, None] * e[None, :]],
             right=self.right - np.outer(self.features / self.weight, self.targets),
             squares=np.maximum(self.squares - self.targets**2 / self.weight, 0.0),
             features=np.zeros_like(self.features),
@@ -96,7 +117,7 @@ class Factored(Strategy[System]):
 
     def solve(self, system: System) -> Solution:
         factors = system.factors
-        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise)
+        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise, stay=True)
         if factors.core is not None:
             used = sums.centred() if system.intercept else sums
             spectrum = Decomposition.of(used, factors.core)
@@ -222,7 +243,7 @@ def decomposed(system: System, sums: Sums, spectrum: Decomposition, alphas: np.n
             sample_weights(system),
         )
         mean = sums.features / sums.weight if system.intercept else 0.0
-        T = (Z - mean) @ spectrum.P
+        T = spectrum.turned(Z - mean)
         leverage = T**2 @ (spectrum.signs[:, None] / (spectrum.values[:, None] + alphas))
         leverage = w * (leverage + (1.0 / sums.weight if system.intercept else 0.0))
         left_out = system.left_out(Z @ theta + (0.0 if b is None else b), leverage)
@@ -233,7 +254,7 @@ class Decomposition(NamedTuple):
     """Eigenvalues λ of W^½ K̃ W^½, P with W^½ Z P = V |λ|^½, and PᵀZᵀWY."""
 
     values: np.ndarray  # (r,)
-    P: np.ndarray  # (r, r)
+    P: Array  # (r, r), on the host or on a GPU
     right: np.ndarray  # (r, n_targets)
 
     @classmethod
@@ -244,9 +265,19 @@ class Decomposition(NamedTuple):
             f"the decomposition of a matrix of {counted(r, 'feature')}",
             "Use fewer features",
         )
-        inner = scipy.linalg.block_diag(*sums.blocks)
-        values, P = linalg.spectrum(inner, None if core is None else core.dense())
-        return cls(values, P, P.T @ sums.right)
+        inner = sums.inner
+        if core is None and array_ops.is_on_gpu(inner):
+            found, P = array_ops.namespace(inner).linalg.eigh(inner)
+            values = np.maximum(array_ops.host_float64(found), 0.0)
+        else:
+            dense = None if core is None else core.dense()
+            values, P = linalg.spectrum(array_ops.to_numpy(inner), dense)
+        spectrum = cls(values, P, np.empty(0))
+        return spectrum._replace(right=spectrum.turned(sums.right.T).T)
+
+    def turned(self, M: np.ndarray) -> np.ndarray:
+        """Return M P, on the host."""
+        return array_ops.host_float64(array_ops.like(M, self.P) @ self.P)
 
     def scaled(self, alphas: np.ndarray) -> np.ndarray:
         """Return c (r, n_targets) with θ = P c, one alpha per target: sign(λ) PᵀZᵀWY / (λ + α)."""
@@ -256,7 +287,7 @@ class Decomposition(NamedTuple):
         return self.signs[:, None] * self.right / shifted
 
     def solve(self, alphas: np.ndarray) -> np.ndarray:
-        return self.P @ self.scaled(alphas)
+        return array_ops.host_float64(self.P @ array_ops.like(self.scaled(alphas), self.P))
 
     @property
     def signs(self) -> np.ndarray:

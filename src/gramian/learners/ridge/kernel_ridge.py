@@ -22,28 +22,32 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
 
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
     kernel is replaced by its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` gives
-    the exact solution at any size, by conjugate gradients with a pivoted Cholesky preconditioner,
-    without storing the matrix.
+    the exact solution at any size: by conjugate gradients with a pivoted Cholesky preconditioner,
+    without storing the matrix, or by a Cholesky factor if n / 1000 iterations are not enough and
+    the memory budget allows it. On a GPU, up to 30,000 rows are factorised at once, and conjugate
+    gradients keep the matrix if the budget allows it.
 
     Parameters
     ----------
     alpha : float, array of shape (n_targets,), "loo", "gcv" or tuple, default=1.0
         The penalty: a positive number, or one per target. "loo" chooses it for each target by the
         leave-one-out error (a row of weight 2 is left out with all its weight), "gcv" by
-        generalised cross-validation; both need only one decomposition. The grid falls from the
-        largest eigenvalue of the matrix by ten orders of magnitude (six for float32). To choose
-        from your own values, pass ``("loo", [0.1, 1.0, 10.0])``.
+        generalised cross-validation. The grid falls from the largest eigenvalue of the matrix by
+        ten orders of magnitude (six for float32). One decomposition serves all of it. On the exact
+        matrix of 1,000 rows or more, a Nyström approximation tells where to look, and Cholesky
+        factors for a few alphas of the grid settle it, with errors of half of the rows, drawn at
+        random. To choose from your own values, pass ``("loo", [0.1, 1.0, 10.0])``; all are tried.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     fit_intercept : bool, default=True
         Whether there is an intercept, as in scikit-learn's Ridge. scikit-learn's KernelRidge has
         none.
     solver : {"auto", "direct", "iterative"}, default="auto"
-        How to solve the linear system. With the exact matrix: factorise it, or iterate without
-        storing it; both use a plain kernel exactly. With an approximation: factorise the matrix of
-        the features' inner products, or iterate in passes over the rows without that matrix
-        (FALKON), which caches the kernel values of as many rows as fit the memory budget and
-        recomputes the others. "auto" uses what should cost less.
+        How to solve the linear system. With the exact matrix: factorise it, or iterate, storing
+        it only if it is small or on a GPU; both use a plain kernel exactly. With an approximation:
+        factorise the matrix of the features' inner products, or iterate in passes over the rows
+        without that matrix (FALKON), which caches the kernel values of as many rows as fit the
+        memory budget and recomputes the others. "auto" uses what should cost less.
     tol : float, default=1e-6
         The relative residual at which the iteration stops.
     max_iter : int, default=500
@@ -51,7 +55,9 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
     validation_fraction : float, optional
         Iterate, and hold out this fraction of the rows, drawn at random, to stop early: after five
         iterations without a smaller error on them. The coefficients are those with the smallest
-        error.
+        error. Stopping early is a regulariser: conjugate gradients fit large, smooth components
+        first and noise last. So a small alpha (1e-6, say) with early stopping replaces the choice
+        of alpha, at the cost of one fit and of the rows held out.
     random_state : int, Generator or None, default=None
         Draws the preconditioner's pivots or rows, the held-out rows, and the rows that determine
         kernel parameters such as gamma="median".

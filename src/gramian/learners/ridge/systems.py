@@ -308,9 +308,9 @@ def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
 
 
 def in_double(system: System) -> System:
-    """Return a system on the exact matrix with rows in float64, if alpha needs it and K is kept."""
+    """Return a system on the exact matrix with rows in float64, if alpha needs it."""
     gram, alpha = system.gram, system.least_alpha
-    if not gram.fits() or gram.kernel.is_matrix or gram.rows.are_objects or system.iterates:
+    if gram.kernel.is_matrix or gram.rows.are_objects:
         return system
     if alpha is not None:
         largest = float(np.max(array_ops.to_numpy(gram.diag())))

@@ -1,0 +1,278 @@
+"""The best alpha of many rows on the exact matrix, by a few Cholesky factors.
+
+With A = W^½ K W^½ + alpha I and d = A⁻¹ W^½ y, a fit without row i misses its weighted target by
+d_i / (A⁻¹)_ii. All eigenvectors of K would take the time of about twenty-five factors. Instead, a
+Nyström approximation tells where on the grid the smallest error should be, and factors look for it
+from there. Rows are in random order: A⁻¹ of the last s rows follows from the last s columns of the
+factor, so half of the rows are left out at an eighth of the cost of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from gramian.backend import array_ops, linalg
+from gramian.backend.array_ops import Array
+from gramian.backend.memory import Amounts
+from gramian.learners.ridge.alpha_path import ROUNDED, factored_path
+from gramian.learners.ridge.exact import (
+    blas_threads,
+    left_out_rows,
+    other_memory,
+    weigh,
+    without_mean,
+)
+from gramian.learners.ridge.factored import Sums
+from gramian.learners.ridge.repeats import Repeats, repeats_bytes
+from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
+from gramian.learners.strategy import Strategy
+from gramian.matrices.factors import Factors
+from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows
+
+LEAST_ROWS = 1000  # of fewer, all eigenvectors take hardly longer
+LANDMARKS = 300  # of the approximation that tells where to begin
+LEFT_OUT = 0.5  # share of the rows
+FLAT = 0.999  # of an error: what is above it is hardly smaller
+STRIDE = 2  # steps of the grid between the first alphas
+USUAL = 8  # alphas that are tried, at most as a rule
+
+
+class ExactSearch(Strategy[System]):
+    """Search the default grid of alphas downhill, with one factor for each that is tried."""
+
+    def serves(self, system: System) -> bool:
+        if not system.is_exact or system.is_local or system.rule is None:
+            return False
+        return system.rule.grid is None and system.gram.shape[0] >= LEAST_ROWS
+
+    def memory(self, system: System) -> Sequence[Amounts]:
+        gram, t = system.gram, system.n_targets
+        n, rows = gram.shape[0], gram.rows
+        factor = 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # a copy
+        own = {
+            **other_memory(system),
+            "equal rows": repeats_bytes(system),
+            "rows in random order": 2 * n * rows.row_bytes,
+            "kernel matrix": 8 * n**2 + (4 * n**2 if array_ops.itemsize(gram.dtype) == 4 else 0),
+            "solutions": USUAL * 8 * n * (t + 1),
+        }
+        # Half of the rows are left out: their part of the factor, twice.
+        return [
+            {**own, "approximation": 4 * 8 * n * min(LANDMARKS, n)},
+            {**own, "factor": factor + 2 * 2 * n**2},
+        ]
+
+    def solve(self, system: System) -> Solution:
+        rule = system.rule
+        assert rule is not None
+        order = _order(system)
+        shuffled = _shuffled(system, order)
+        K = array_ops.astype(shuffled.gram.dense(), shuffled.gram.rows.xp.float64)
+        repeats = Repeats.of(shuffled)
+        grid, starts = _starts(shuffled, K, repeats)
+        with blas_threads(len(order)):
+            tries = _Tries(shuffled, weigh(K, shuffled), repeats)
+            for target, start in enumerate(starts[:1] if rule.shared else starts):
+
+                def error(i: int, target: int = target) -> float:
+                    errors = tries.at(float(grid[i])).errors
+                    return float(errors.mean() if rule.shared else errors[target])
+
+                descend(error, int(start), len(grid))
+        path = tries.path()
+        chosen = rule.choose(path.alphas, path.errors)
+        return _in_order(tries.solution(chosen), system, order)._replace(alphas=chosen, path=path)
+
+
+def _order(system: System) -> np.ndarray:
+    """Return a random order of the rows, with rows whose scores are wanted in the last half."""
+    order = np.random.default_rng(0).permutation(system.gram.shape[0])
+    if system.sampled is None:
+        return order
+    wanted = np.isin(order, system.sampled)
+    return np.concatenate((order[~wanted], order[wanted]))
+
+
+def _shuffled(system: System, order: np.ndarray) -> System:
+    gram = system.gram
+    taken = gram.rows.take(order)
+    if gram.kernel.is_matrix:
+        taken = array_ops.take_columns(array_ops.dense(taken), order)
+    rows = ArrayRows(taken)
+    weights = None if system.weights is None else array_ops.take_rows(system.weights, order)
+    place = np.argsort(order)
+    return replace(
+        system,
+        matrix=Gram(gram.kernel, rows),
+        rows=rows,
+        Y=array_ops.take_rows(system.Y, order),
+        weights=weights,
+        sampled=None if system.sampled is None else place[system.sampled],
+    )
+
+
+def _in_order(solution: Solution, system: System, order: np.ndarray) -> Solution:
+    return solution._replace(
+        coefficients=array_ops.take_rows(solution.coefficients, np.argsort(order))
+    )
+
+
+def _starts(
+    system: System, K: Array, repeats: Repeats | None
+) -> tuple[np.ndarray, list[int]]:  # fmt: skip
+    """Return the grid, and where on it the best alpha of each target should be.
+
+    A Nyström approximation F Fᵀ by the first rows has its own best alphas. What it leaves of the
+    diagonal acts on it like an alpha that K does not need.
+    """
+    rule, m = system.rule, min(LANDMARKS, K.shape[0])
+    assert rule is not None
+    inverse = linalg.root_and_inverse(array_ops.to_numpy(K[:m, :m]))[1]
+    F = K[:, :m] @ array_ops.like(inverse, K)
+    on_factors = replace(system, matrix=Factors(ArrayRows(F)), sampled=None)
+    sums = Sums.over(on_factors.factors, system.Y, system.weights, precise=False, stay=True)
+    solution = factored_path(rule, sums, on_factors, repeats)
+    assert solution.path is not None and solution.alphas is not None
+    xp, grid = array_ops.namespace(K), solution.path.alphas
+    left = float(xp.mean(xp.linalg.diagonal(K) - array_ops.row_norms(F)))
+    left *= system.weight / K.shape[0]
+    alphas = np.maximum(solution.alphas - max(left, 0.0), solution.alphas / 3)
+    return grid, [int(np.abs(np.log(grid / alpha)).argmin()) for alpha in alphas]
+
+
+def descend(error: Callable[[int], float], start: int, count: int) -> int:
+    """Return a number below ``count`` near which the error is smallest, from the start downhill.
+
+    Numbers a stride apart are tried, and farther ones while the error falls, until it is hardly
+    smaller on both sides of the best; then the one where a parabola through the three is lowest.
+    Where the error is infinite, numbers are too large.
+    """
+    best = start
+    while not np.isfinite(error(best)) and best > 0:
+        best = max(best - 2 * STRIDE, 0)
+    moved = True
+    while moved:
+        moved = False
+        for step in (STRIDE, -STRIDE):
+            while 0 <= best + step < count and error(best + step) < FLAT * error(best):
+                best, step, moved = best + step, step * (2 if moved else 1), True
+    if not STRIDE <= best < count - STRIDE:
+        return min((i for i in range(best - 1, best + 2) if 0 <= i < count), key=error)
+    left, middle, right = (error(best + side) for side in (-STRIDE, 0, STRIDE))
+    curvature, slope = left - 2 * middle + right, left - right
+    if not np.isfinite(curvature) or slope**2 < 8 * curvature * (1 - FLAT) * middle:
+        return best
+    lowest = best + (round(STRIDE / 2 * slope / curvature) if curvature > 0 else 0)
+    return min(best, min(max(lowest, best - 1), best + 1), key=error)
+
+
+class _Try(NamedTuple):
+    """What one alpha gives; entries of the diagonal of the inverse are of the last rows."""
+
+    errors: np.ndarray  # (n_targets,); infinite if there is no factor
+    d: Array = None  # (n, n_targets)
+    intercepts: np.ndarray | None = None
+    freedom: np.ndarray | None = None  # (s,)
+
+
+class _Tries:
+    """Factors of W^½ K W^½ + alpha I, one after the other, in the memory of K."""
+
+    def __init__(self, system: System, K: Array, repeats: Repeats | None) -> None:
+        self.system, self.K, self.repeats = system, K, repeats
+        xp, n = array_ops.namespace(K), K.shape[0]
+        self.diagonal = array_ops.copy(xp.linalg.diagonal(K))
+        wanted = 0 if system.sampled is None else len(system.sampled)
+        self.last = n - max(round(LEFT_OUT * n), wanted)  # the first row that is left out
+        columns = [system.weighted(system.Y)]
+        if repeats is not None:
+            columns.append(system.weighted(repeats.means))
+        if system.intercept:
+            columns.append(system.q)
+        self.right = xp.concat(columns, axis=1)
+        self.tried: dict[float, _Try] = {}
+
+    def at(self, alpha: float) -> _Try:
+        if alpha not in self.tried:
+            try:
+                self.tried[alpha] = self._try(alpha)
+            except linalg.NotPositiveDefiniteError:
+                self.tried[alpha] = _Try(np.full(self.system.n_targets, np.inf))
+        return self.tried[alpha]
+
+    def _try(self, alpha: float) -> _Try:
+        system, t = self.system, self.system.n_targets
+        found, freedom = solved(self.K, self.diagonal + alpha, self.right, self.last)
+        g, b = array_ops.host_float64(freedom), None
+        if system.intercept:
+            xp, constant = array_ops.namespace(found), found[:, -1:]
+            size = float((xp.matrix_transpose(system.q) @ constant)[0, 0])
+            g = g - array_ops.host_float64(constant[self.last :, 0]) ** 2 / size
+            found, b = without_mean(system, found)
+        errors = self._errors(alpha, found[:, -t:], g)
+        return _Try(errors, found[:, :t], None if b is None else b[:t], g)
+
+    def _errors(self, alpha: float, d: Array, g: np.ndarray) -> np.ndarray:
+        """Return the error of each target, with d (n, n_targets) of the means of equal rows."""
+        system, repeats, d = self.system, self.repeats, array_ops.host_float64(d)
+        assert system.rule is not None
+        if system.rule.error == "gcv":
+            n, sums = len(d), Sums.without_features(system.Y, system.weights)
+            rows = sums.rows if repeats is None else repeats.distinct
+            mean = 1.0 - (n - alpha * n * float(g.mean())) / rows
+            return ((alpha * d) ** 2).sum(axis=0) / system.weight / max(mean, ROUNDED) ** 2
+        free, mass, within = alpha * g, float(len(g)), np.zeros(d.shape[1])
+        if repeats is not None:
+            shares = array_ops.host_float64(repeats.shares)[self.last :, 0]
+            free, within = 1.0 - shares * (1.0 - free), repeats.within / system.weight
+        if system.weights is not None:
+            mass = float(array_ops.host_float64(system.weights)[self.last :].sum())
+        missed = alpha * d[self.last :] / np.maximum(free, np.finfo(float).eps)[:, None]
+        return (missed**2).sum(axis=0) / max(mass, np.finfo(float).tiny) + within
+
+    def path(self) -> AlphaPath:
+        alphas = np.array(sorted(self.tried, reverse=True))
+        return AlphaPath(alphas, np.array([self.tried[alpha].errors for alpha in alphas]))
+
+    def solution(self, alphas: np.ndarray) -> Solution:
+        """Return the solution, in the order of the rows here, for one alpha per target."""
+        system = self.system
+        xp, chosen = array_ops.namespace(self.K), [self.at(float(alpha)) for alpha in alphas]
+        if any(each.d is None for each in chosen):
+            indefinite("negative eigenvalues larger than each alpha")
+        d = xp.stack([each.d[:, i] for i, each in enumerate(chosen)], axis=1)
+        a, left_out, b = system.weighted(d), None, None
+        if system.intercept:
+            b = np.array([each.intercepts[i] for i, each in enumerate(chosen)])  # type: ignore[index]
+        if system.sampled is not None:
+            freedom = [each.freedom[system.sampled - self.last] for each in chosen]  # type: ignore[index]
+            left_out = left_out_rows(system, a, np.stack(freedom, axis=1))
+        return Solution(a, b, left_out=left_out)
+
+
+def solved(K: Array, diagonal: Array, right: Array, last: int) -> tuple[Array, Array]:
+    """Return A⁻¹ right, and the diagonal of A⁻¹ from row ``last`` on.
+
+    A is K with another diagonal. It is factorised in place, and K is restored up to its diagonal.
+    """
+    if array_ops.is_foreign(K):
+        L = linalg.lower_factor(array_ops.set_diagonal(array_ops.copy(K), diagonal))
+        found = linalg.solve_lower(L, linalg.solve_lower(L, right), transposed=True)
+        return found, linalg.diagonal_of_inverse(L[last:, last:])
+    array_ops.set_diagonal(K, diagonal)
+    try:
+        # The upper triangle of K becomes the factor; the lower one restores it.
+        factor = scipy.linalg.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+        found = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        corner = np.asfortranarray(np.tril(factor[0][last:, last:]))
+        return found, linalg.diagonal_of_inverse(corner)
+    except scipy.linalg.LinAlgError as error:
+        raise linalg.NotPositiveDefiniteError(str(error)) from error
+    finally:
+        array_ops.mirror_lower(K)

@@ -243,6 +243,11 @@ class Factors:
         columns = self._columns_with(self.coordinates(numbers))
         return columns if self.local is None else columns + self.local.columns(numbers)
 
+    def block(self, i: Indices, j: Indices) -> Array:
+        """Return the rows i and columns j of K̃, in float64."""
+        rows = self.take(np.asarray(i))
+        return rows.dense(None if i is j else self.take(np.asarray(j)))
+
     def _columns_with(self, coordinates: Array) -> Array:
         """Return Z S Zᵀ with k other rows, whose features in all columns have shape (k, rank)."""
         return self.features_matmul(self.core_matmul(self.xp.matrix_transpose(coordinates)))

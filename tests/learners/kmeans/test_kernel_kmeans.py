@@ -117,7 +117,7 @@ class TestPasses:
         assert_allclose(array_ops.matmul(np.asfortranarray(a), b), a @ b, atol=1e-11)
         assert array_ops.matmul(a.astype(np.float32), b.astype(np.float32)).dtype == np.float32
 
-    @pytest.mark.parametrize("k", [6, 40])
+    @pytest.mark.parametrize("k", [6, 40, 70])
     @pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
     def test_sums_by_label(self, rng, library, k):
         xp = pytest.importorskip(library)

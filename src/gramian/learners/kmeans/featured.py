@@ -18,6 +18,7 @@ from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
 from gramian.learners.kmeans.swaps import improved
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
+from gramian.samplers.plus_plus import plus_plus_bytes
 
 
 class FeaturedLloyd(Strategy[Clustering]):
@@ -57,9 +58,11 @@ def other_memory(problem: Clustering) -> Amounts:
     size = min(n, _sample_size(k))
     starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    taken = factors.parts.take_bytes(size)  # half of it are copies, no longer there when seeding
     return {
         "labels, weights and margins": 56 * n,
-        "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),
+        "distances to first centres": max(plus_plus_bytes(size, k) - taken // 2, 0),
+        "sampled rows": taken + 8 * size * (3 * starts + 8),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
     }

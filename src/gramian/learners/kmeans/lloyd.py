@@ -117,22 +117,22 @@ def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) ->
     empty = np.flatnonzero(masses == 0)
     if not len(empty):
         return centres, False
-    xp = array_ops.namespace(centres)
-    centres, refilled = array_ops.copy(centres), False
-    filled = [centres[int(j), :] for j in np.flatnonzero(masses > 0)]
-    diagonal = sample.diagonal()
+    diagonal, ones = sample.diagonal(), sample.parts.place.constant(1.0)
+    xp = array_ops.namespace(diagonal)
+    filled = FeaturedRun(
+        no_labels(ones), next_centres=array_ops.take_rows(centres, np.flatnonzero(masses > 0))
+    )
+    nearest = sample.restore(distances(sample, sample.arrange(ones), filled)[1])
     noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
+    centres, refilled = array_ops.copy(centres), False
     for j in empty:
-        columns = xp.matrix_transpose(xp.stack(filled))
-        dual = sample.core_matmul(columns)
-        squared = xp.sum(columns * dual, axis=0) - 2.0 * sample.features_matmul(dual)
-        nearest = xp.min(squared, axis=1) + diagonal
         far = int(xp.argmax(nearest))
         if float(nearest[far]) <= noise:
             centres[int(j), :] = before[int(j), :]
             continue
-        point = sample.coordinates(np.asarray([far]))[0, :]
-        centres[int(j), :] = point
-        filled.append(point)
+        number = np.asarray([far])
+        centres[int(j), :] = sample.coordinates(number)[0, :]
+        to_far = diagonal + diagonal[far] - 2.0 * sample.columns(number)[:, 0]
+        nearest = xp.minimum(nearest, to_far)
         refilled = True
     return centres, refilled

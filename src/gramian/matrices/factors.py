@@ -151,6 +151,9 @@ class Factors:
     def coordinates(self, numbers: np.ndarray) -> Array:
         """Return a few rows of Z with all columns, shape (k, rank), in float64; most are 0."""
         few = self.parts.take(np.asarray(numbers))
+        if len(few) == 1:
+            rows = few.restore(array_ops.astype(few[0].collect(), self.xp.float64))
+            return array_ops.like(rows, self.parts.example(), self.xp.float64)
         blocks = [np.asarray(array_ops.to_numpy(Z.collect()), dtype=np.float64) for Z in few]
         rows = few.restore(scipy.linalg.block_diag(*blocks))
         return array_ops.like(rows, self.parts.example(), self.xp.float64)

@@ -11,7 +11,7 @@ from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace
 from gramian.backend.typing import Array
 
 FEW = 64  # clusters, up to which sums are a product with the matrix of memberships
-SLAB = 16_384  # rows that are sorted by label together
+SLAB = 65_536  # rows that are sorted by label together
 
 
 def sum_by_label(
@@ -104,4 +104,6 @@ def mass_by_label(labels: Array, weights: Array, k: int) -> Array:
     """Return the sum of the weights with each of k labels; shape (k,)."""
     if not is_foreign(labels):
         return np.bincount(labels, weights=weights, minlength=k)
+    if array_api_compat.is_torch_array(labels):
+        return namespace(labels).bincount(labels, weights=weights, minlength=k)
     return sum_by_label(weights[:, None], labels, namespace(weights).ones_like(weights), k)[:, 0]

@@ -75,19 +75,21 @@ def _pays(n: int, count: int, trials: int) -> bool:
 class Nearest:
     """Squared distances of all rows to the nearest of some rows, on the device of the matrix."""
 
-    def __init__(
-        self, gram: Oracle, weights: Array | None = None, squared: Array | None = None
-    ) -> None:
+    def __init__(self, gram: Oracle, weights: Array | None = None) -> None:
         self.gram = gram
         diagonal = _here(gram.diag())
         self.xp = array_ops.namespace(diagonal)
         self.diagonal = array_ops.clip(array_ops.copy(diagonal), low=0.0)  # (n,)
         ones = self.xp.ones_like(self.diagonal)
         self.weights = ones if weights is None else array_ops.like(weights, ones, ones.dtype)
-        self.squared: Array = None if squared is None else _here(squared)  # (n,)
+        self.squared: Array = None  # (n,)
 
     def __len__(self) -> int:
         return int(self.diagonal.shape[0])
+
+    def known(self, squared: Array) -> None:
+        """Set the distances (n,) to the nearest of any points."""
+        self.squared = _here(squared)
 
     def to(self, rows: np.ndarray) -> Array:
         """Return the squared distances of all rows to some, shape (n, rows)."""

@@ -33,6 +33,11 @@ class OpenClustering(Problem):
     max_iter: int
 
     @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal (n,) of the matrix, in the same order."""
+        return array_ops.settled(self.factors.arrange(self.factors.diagonal()))
+
+    @cached_property
     def arranged(self) -> Array:
         """The weights (n,) in the order of the factors' parts, like labels and distances."""
         return self.factors.arrange(self.weights)
@@ -72,7 +77,7 @@ class DPMeans(Strategy[OpenClustering]):
         run = FeaturedRun(no_labels(problem.arranged), next_centres=mean[None, :])
         with progress("DP-means", problem.max_iter) as step:
             for _ in range(problem.max_iter):
-                changed, squared = distances(factors, problem.arranged, run)
+                changed, squared = distances(factors, problem.arranged, run, problem.diagonal)
                 opened, squared = open_clusters(problem, run, squared)
                 dropped = _drop_empty(run)
                 run.next_centres = centre_of(run.sums, run.masses)
@@ -106,7 +111,7 @@ def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Cluster
     assert problem.threshold is not None
     xp = problem.rows.xp
     run = FeaturedRun(no_labels(problem.arranged), next_centres=centres)
-    _, squared = distances(problem.factors, problem.arranged, run)
+    _, squared = distances(problem.factors, problem.arranged, run, problem.diagonal)
     opened, squared = open_clusters(problem, run, squared)
     before = counts[:, None] * centres
     before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
@@ -130,7 +135,7 @@ def other_memory(problem: OpenClustering) -> Amounts:
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     sample = min(n, sample_size(expected))
     return {
-        "labels, weights and distances": 88 * n,
+        "labels, weights and distances": 104 * n,
         "sampled and far rows": factors.parts.take_bytes(sample)
         + 4 * 8 * min(chunk_rows(factors), n) * r,
         "centres": 8 * k * r * 8,

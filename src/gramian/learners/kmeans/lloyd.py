@@ -94,11 +94,16 @@ def assign(
     return [int(counts[i]) for i in range(len(runs))], float(counts[-1])
 
 
-def distances(factors: Factors, weights: Array, run: FeaturedRun) -> tuple[int, Array]:
-    """Return the number of changed rows, and squared distances (n,) to the centres, in one pass."""
+def distances(
+    factors: Factors, weights: Array, run: FeaturedRun, diagonal: Array
+) -> tuple[int, Array]:
+    """Return the number of changed rows, and squared distances (n,) to the centres, in one pass.
+
+    ``diagonal`` (n,) is that of the matrix, in the order of the parts.
+    """
     zeros = array_ops.namespace(weights).zeros_like(weights)
-    counts, (run.labels, squared) = walk(factors, weights, [run], [run.labels, zeros])
-    return int(counts[0]), squared
+    counts, (run.labels, less) = walk(factors, weights, [run], [run.labels, zeros])
+    return int(counts[0]), less + diagonal
 
 
 def centre_of(sums: Array, masses: Array) -> Array:
@@ -122,7 +127,8 @@ def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) ->
     filled = FeaturedRun(
         no_labels(ones), next_centres=array_ops.take_rows(centres, np.flatnonzero(masses > 0))
     )
-    nearest = sample.restore(distances(sample, sample.arrange(ones), filled)[1])
+    _, nearest = distances(sample, ones, filled, sample.arrange(diagonal))
+    nearest = sample.restore(nearest)
     noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
     centres, refilled = array_ops.copy(centres), False
     for j in empty:

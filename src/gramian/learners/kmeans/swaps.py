@@ -69,9 +69,9 @@ def _promising(
     """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
     arranged = factors.arrange(weights)
     now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
-    _, squared = distances(factors, arranged, now)
-    squared = array_ops.clip(factors.restore(squared), low=0.0)
-    nearest, k = Nearest(factors, weights, squared), run.next_centres.shape[0]
+    nearest, k = Nearest(factors, weights), run.next_centres.shape[0]
+    _, squared = distances(factors, arranged, now, factors.arrange(nearest.diagonal))
+    nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
     candidates = np.unique(nearest.drawn(rng, 8 + k // 4))
     if not len(candidates):
         return candidates, run.next_centres[:0, :]

@@ -6,14 +6,19 @@ one checks only the rows whose cluster may have changed.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
+from gramian.learners.kmeans.clustering import best_of
 from gramian.learners.kmeans.margins import Doubt
 from gramian.learners.kmeans.passes import FeaturedRun, walk
 from gramian.matrices.factors import Factors
+
+RACE = 10  # passes of all restarts, after which only the best goes on
 
 
 def on_factors(
@@ -54,6 +59,23 @@ def on_factors(
     for run in runs:
         run.labels = factors.restore(run.labels)
     return runs
+
+
+def best_run(
+    factors: Factors, weights: Array, first: list[Array], sample: Factors, *, max_iter: int,
+    tol: float,
+) -> FeaturedRun:  # fmt: skip
+    """Run all restarts for a few passes, and the best of them until convergence.
+
+    A single run is cheaper: it checks only the rows in doubt. After a few passes, another restart
+    hardly ever becomes the best.
+    """
+    lloyd = partial(on_factors, factors, weights, sample=sample, tol=tol)
+    passes = max_iter if len(first) == 1 else min(RACE, max_iter)
+    best = best_of(lloyd(first, max_iter=passes), factors.dtype)
+    if best.done or passes == max_iter:
+        return best
+    return best.then(lloyd([best.next_centres], max_iter=max_iter - passes)[0])
 
 
 def one_pass(factors: Factors, weights: Array, centres: Array) -> FeaturedRun:

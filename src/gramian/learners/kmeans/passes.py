@@ -23,6 +23,11 @@ class FeaturedRun(Run):
     next_centres: Array = None  # centres of the next pass, (k, r)
     sums: Array = None  # sums of each cluster's rows of Z, (k, r)
 
+    def then(self, later: FeaturedRun) -> FeaturedRun:
+        """Return a later run with the history of both; its objective is at most this one's."""
+        later.history = self.history + [value for value in later.history if value < self.inertia]
+        return later
+
     def objective(self) -> float:
         """Return the sum of squared distances to the centres; it follows from the sums."""
         xp = array_ops.namespace(self.sums)

@@ -22,11 +22,15 @@ from gramian.rows import even_spans
 from gramian.samplers.plus_plus import Nearest
 
 ROUNDS = 10  # of swaps at most
+WORTH = 1e-3  # by which a round lowers the objective if it is worth another
 PATIENCE = 1  # rounds without success, each with other candidates
 CENTRES = 1024  # whose distances to all centres are in memory at once
 PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; swaps are tried
 
-Lloyd = Callable[[list[Array]], list[FeaturedRun]]
+PASSES = 4  # in which a trial of swaps must lower the objective
+FEWER = 4  # if it does not, this part of the swaps is tried
+
+Lloyd = Callable[..., list[FeaturedRun]]
 
 
 def improved(
@@ -34,32 +38,31 @@ def improved(
 ) -> FeaturedRun:
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
-    ``lloyd`` runs from centres (k, r) on the same rows, with these ``weights`` (n,).
+    ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,), by
+    default until convergence.
     """
-    failures = 0
+    failures, best = 0, run
     for _ in range(ROUNDS):
-        better = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
-        failures = 0 if better is not None else failures + 1
+        before = best.inertia
+        best = _swapped(best, lloyd, *_promising(best, factors, weights, rng)) or best
+        failures = 0 if best.inertia < (1.0 - WORTH) * before else failures + 1
         if failures > PATIENCE:
             break
-        run = better or run
-    return run
+    return best if best is run or best.done else best.then(lloyd([best.next_centres])[0])
 
 
 def _swapped(
     run: FeaturedRun, lloyd: Lloyd, removed: np.ndarray, added: Array
 ) -> FeaturedRun | None:
-    """Try all these swaps, then half of them, down to one; None if none lowers the objective."""
+    """Try all these swaps, then fewer, down to one; None if none lowers the objective."""
     while len(removed):
         centres = array_ops.copy(run.next_centres)
         array_ops.put_rows(centres, removed, added)
-        tried = lloyd([centres])[0]
+        tried = lloyd([centres], max_iter=PASSES)[0]
         if tried.inertia < run.inertia:
-            lower = [value for value in tried.history if value < run.inertia]
-            tried.history = run.history + lower
-            return tried
-        half = len(removed) // 2
-        removed, added = removed[:half], added[:half, :]
+            return run.then(tried)
+        fewer = len(removed) // FEWER if len(removed) > FEWER else len(removed) - 1
+        removed, added = removed[:fewer], added[:fewer, :]
     return None
 
 

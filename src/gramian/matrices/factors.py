@@ -151,6 +151,9 @@ class Factors:
     def coordinates(self, numbers: np.ndarray) -> Array:
         """Return a few rows of Z with all columns, shape (k, rank), in float64; most are 0."""
         few = self.parts.take(np.asarray(numbers))
+        if len(few) == 1:
+            rows = few.restore(array_ops.astype(few[0].collect(), self.xp.float64))
+            return array_ops.like(rows, self.parts.example(), self.xp.float64)
         blocks = [np.asarray(array_ops.to_numpy(Z.collect()), dtype=np.float64) for Z in few]
         rows = few.restore(scipy.linalg.block_diag(*blocks))
         return array_ops.like(rows, self.parts.example(), self.xp.float64)
@@ -242,6 +245,11 @@ class Factors:
         numbers = np.asarray(numbers)
         columns = self._columns_with(self.coordinates(numbers))
         return columns if self.local is None else columns + self.local.columns(numbers)
+
+    def block(self, i: Indices, j: Indices) -> Array:
+        """Return the rows i and columns j of K̃, in float64."""
+        rows = self.take(np.asarray(i))
+        return rows.dense(None if i is j else self.take(np.asarray(j)))
 
     def _columns_with(self, coordinates: Array) -> Array:
         """Return Z S Zᵀ with k other rows, whose features in all columns have shape (k, rank)."""

@@ -19,9 +19,11 @@ __all__ = ["Landmarks", "Sampler"]
 
 
 class Oracle(Protocol):
-    """A matrix that is accessed through its columns and its diagonal."""
+    """A matrix that is accessed through its columns, blocks and diagonal."""
 
     def columns(self, indices: np.ndarray) -> Array: ...
+
+    def block(self, i: np.ndarray, j: np.ndarray) -> Array: ...
 
     def diag(self) -> Array: ...
 

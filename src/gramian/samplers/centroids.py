@@ -12,15 +12,15 @@ from gramian.matrices.gram import Gram
 from gramian.rows import Rows, even_spans
 from gramian.samplers.base import (
     Landmarks,
-    Oracle,
     Sampler,
     dense_row_bytes,
     from_rows,
     host_diagonal,
 )
 from gramian.samplers.kmeans import centred, lloyd, lloyd_bytes
+from gramian.samplers.plus_plus import draw
 
-__all__ = ["KMeansCentres", "KMeansPlusPlus", "plus_plus"]
+__all__ = ["KMeansCentres", "KMeansPlusPlus"]
 
 CENTRES_PART = 16  # "auto" allows centres this part of the memory budget: there are several copies
 COLUMNS = 16  # of the matrix, in memory at once
@@ -78,7 +78,8 @@ class KMeansCentres(Sampler):
         sample = _to_cluster(example)
         middle = centred(sample)
         centres, masses = lloyd(sample, starts, steps)
-        centres = centres[masses > 0] + middle  # fewer where rows coincide
+        filled = np.flatnonzero(array_ops.to_numpy(masses))  # fewer where rows coincide
+        centres = array_ops.take_rows(centres, filled) + middle
         if gram.kernel.serial and array_ops.issparse(example):
             # A kernel function gets two blocks of the same kind: sparse, as the rows are.
             return Landmarks(type(example)(centres))
@@ -112,7 +113,7 @@ class KMeansCentres(Sampler):
 def _to_cluster(sample: Array) -> Array:
     """Convert a sample for k-means: dense if small, so that ties break as for dense rows."""
     if not array_ops.issparse(sample):
-        return array_ops.to_numpy(sample)
+        return sample
     size = sample.shape[0] * sample.shape[1] * sample.dtype.itemsize
     return sample.toarray() if size <= DENSE_BYTES else array_ops.short_indices(sample)
 
@@ -194,43 +195,3 @@ def _distances(
         closest = np.minimum(closest, np.maximum(squared.min(axis=1), 0.0))
     closest[rows] = 0.0
     return closest
-
-
-def plus_plus(
-    gram: Oracle,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    weights: np.ndarray | None = None,
-    trials: int | None = None,
-) -> np.ndarray:
-    """Select at most k row numbers by k-means++ in feature space.
-
-    ``gram`` is any matrix with ``columns`` and ``diag``, exact or approximate. Each row is the best
-    of a few (``trials``; by default 2 + log k), drawn in proportion to their weight times squared
-    distance to the rows so far. Ends early if every row coincides with one of them.
-    """
-    diagonal = host_diagonal(gram)
-    if weights is None:
-        weights = np.ones(len(diagonal))
-
-    def squared_distances(rows: np.ndarray) -> np.ndarray:
-        columns = array_ops.host_float64(gram.columns(rows))
-        return np.maximum(diagonal[:, None] + diagonal[rows] - 2.0 * columns, 0.0)
-
-    seeds = draw(rng, weights, 1)
-    closest = squared_distances(seeds)[:, 0]
-    trials = 2 + int(np.log(k)) if trials is None else trials
-    while len(seeds) < k and (weights * closest).any():
-        mass = weights * closest
-        candidates = rng.choice(len(weights), size=trials, p=mass / mass.sum())
-        distances = np.minimum(closest[:, None], squared_distances(candidates))
-        best = int(np.argmin(weights @ distances))
-        seeds, closest = np.append(seeds, candidates[best]), distances[:, best]
-    return seeds
-
-
-def draw(rng: np.random.Generator, weights: np.ndarray, k: int) -> np.ndarray:
-    """Draw at most k distinct rows with probability in proportion to their weights."""
-    size = min(k, int(np.count_nonzero(weights)))
-    return rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())

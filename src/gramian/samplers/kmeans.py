@@ -15,39 +15,45 @@ from gramian.backend.array_ops import Array
 from gramian.rows import ArrayRows
 
 
-def centred(sample: Array) -> np.ndarray:
+def centred(sample: Array) -> Array:
     """Move a dense sample to its mean, in place: near 0, products lose little to rounding.
 
     Return what was subtracted, of shape (d,); 0 for a sparse sample, which stays where it is.
     """
     if array_ops.issparse(sample):
         return np.zeros(sample.shape[1], sample.dtype)
-    middle = sample.mean(axis=0, dtype=np.float64).astype(sample.dtype)
+    xp = array_ops.namespace(sample)
+    middle = xp.sum(sample, axis=0, dtype=xp.float64) / sample.shape[0]
+    middle = array_ops.astype(middle, sample.dtype)
     sample -= middle
     return middle
 
 
-def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[Array, Array]:
     """Return the centres after some of Lloyd's steps, and the number of rows of each.
 
     The first centres are the rows with the numbers ``starts``. An empty cluster takes one of the
     rows that are farthest from their centres.
 
-    Shapes: sample (n, d), a NumPy or SciPy CSR array; starts (k,); results (k, d) and (k,).
+    Shapes: sample (n, d), a dense array of any library or a SciPy CSR array; starts (k,); results
+    (k, d) and (k,), where the sample is.
     """
-    rows, norms = ArrayRows(sample), array_ops.row_norms(sample)
+    rows, norms, xp = ArrayRows(sample), array_ops.row_norms(sample), array_ops.namespace(sample)
     centres, before = _dense(sample, starts), None
     for _ in range(steps):
         labels, products = _assign(rows, centres)
-        if before is not None and (labels == before).all():
+        if before is not None and bool(xp.all(labels == before)):
             break
-        masses = np.bincount(labels, minlength=len(centres))
+        ones = xp.ones_like(labels, dtype=xp.float64)
+        masses = array_ops.mass_by_label(labels, ones, len(starts))
+        sums = _sums(sample, labels, ones, len(starts))
         filled = masses > 0
-        centres[filled] = _sums(sample, labels, len(centres))[filled] / masses[filled, None]
-        if not filled.all():
-            distances = norms - 2 * products
-            farthest = np.argsort(-distances, kind="stable")[: np.count_nonzero(~filled)]
-            centres[~filled] = _dense(sample, farthest)
+        means = sums / xp.where(filled, masses, xp.ones_like(masses))[:, None]
+        centres = xp.where(filled[:, None], means, centres)
+        empty = np.flatnonzero(array_ops.to_numpy(~filled))
+        if len(empty):
+            farthest = xp.argsort(2 * products - norms, stable=True)[: len(empty)]
+            array_ops.put_rows(centres, empty, _dense(sample, array_ops.to_numpy(farthest)))
         before = labels
     return centres, masses
 
@@ -61,34 +67,31 @@ def lloyd_bytes(n: int, k: int, width: int) -> int:
     return n * 8 * 8 + 8 * k * width
 
 
-def _assign(rows: ArrayRows, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _assign(rows: ArrayRows, centres: Array) -> tuple[Array, Array]:
     """Return the closest centre of each row, and x·c - ‖c‖²/2 with it."""
-    right = np.ascontiguousarray(centres.T, dtype=rows.dtype)
-    halves = (array_ops.row_norms(centres) / 2).astype(rows.dtype)
+    xp, halves = rows.xp, array_ops.astype(array_ops.row_norms(centres) / 2, rows.dtype)
+    right = array_ops.contiguous(array_ops.astype(xp.matrix_transpose(centres), rows.dtype))
 
-    def closest(x: Array, out: np.ndarray) -> np.ndarray:
+    def closest(x: Array, out: Array) -> Array:
         products = array_ops.matmul(x, right)
         products -= halves
-        best = products.argmax(axis=1)
-        out[:, 0] = best
-        out[:, 1] = products[np.arange(len(best)), best]
+        out[:, 0] = array_ops.astype(xp.argmax(products, axis=1), xp.float64)
+        out[:, 1] = array_ops.astype(xp.max(products, axis=1), xp.float64)
         return out
 
-    found = rows.map(
-        closest, width=2, dtype=np.float64, row_bytes=len(centres) * right.itemsize, label="k-means"
-    )
-    return found[:, 0].astype(np.intp), found[:, 1]
+    row_bytes = centres.shape[0] * array_ops.itemsize(rows.dtype)
+    found = rows.map(closest, width=2, dtype=xp.float64, row_bytes=row_bytes, label="k-means")
+    return array_ops.astype(found[:, 0], xp.int64), found[:, 1]
 
 
-def _sums(sample: Array, labels: np.ndarray, k: int) -> np.ndarray:
+def _sums(sample: Array, labels: Array, ones: Array, k: int) -> Array:
     """Return the sum of the rows with each label, in float64; shape (k, d)."""
-    ones = np.ones(len(labels))
     if not array_ops.issparse(sample):
         return array_ops.sum_by_label(sample, labels, ones, k)
     members = scipy.sparse.csc_array((ones, labels, np.arange(len(labels) + 1)), (k, len(labels)))
     return (members @ sample).toarray()
 
 
-def _dense(sample: Array, numbers: np.ndarray) -> np.ndarray:
-    taken = sample[numbers]
-    return (taken.toarray() if array_ops.issparse(taken) else taken).astype(np.float64)
+def _dense(sample: Array, numbers: np.ndarray) -> Array:
+    taken = array_ops.dense(array_ops.take_rows(sample, numbers))
+    return array_ops.astype(taken, array_ops.namespace(taken).float64)

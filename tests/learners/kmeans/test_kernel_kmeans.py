@@ -117,7 +117,7 @@ class TestPasses:
         assert_allclose(array_ops.matmul(np.asfortranarray(a), b), a @ b, atol=1e-11)
         assert array_ops.matmul(a.astype(np.float32), b.astype(np.float32)).dtype == np.float32
 
-    @pytest.mark.parametrize("k", [6, 40])
+    @pytest.mark.parametrize("k", [6, 40, 70])
     @pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
     def test_sums_by_label(self, rng, library, k):
         xp = pytest.importorskip(library)
@@ -162,9 +162,9 @@ class TestRestartsOnASample:
 
         def watching(factors, weights, first, sample, **stop):
             starts.append(len(first))
-            return lloyd.on_factors(factors, weights, first, sample, **stop)
+            return lloyd.best_run(factors, weights, first, sample, **stop)
 
-        monkeypatch.setattr("gramian.learners.kmeans.featured.on_factors", watching)
+        monkeypatch.setattr("gramian.learners.kmeans.featured.best_run", watching)
         for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows
             X = rng.standard_normal((n, 1))
             approximation = Nystroem(Linear(), 1, random_state=0)
@@ -176,9 +176,9 @@ class TestRestartsOnASample:
 
         def watching(factors, weights, first, sample, **stop):
             seen.append((factors.shape[0], weights.min(), weights.max()))
-            return lloyd.on_factors(factors, weights, first, sample, **stop)
+            return lloyd.best_run(factors, weights, first, sample, **stop)
 
-        monkeypatch.setattr("gramian.learners.kmeans.featured.on_factors", watching)
+        monkeypatch.setattr("gramian.learners.kmeans.featured.best_run", watching)
         model = KernelKMeans(3, kernel=Nystroem(RBF(0.2), 20, random_state=0), random_state=0)
         model.fit(X, sample_weight=np.where(np.arange(5000) % 2, 2.0, 5.0))
         assert seen[0] == (3200, 2.0, 5.0)

@@ -10,6 +10,9 @@ from gramian.backend.array_ops.conversion import astype, like, to_numpy
 from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace
 from gramian.backend.typing import Array
 
+FEW = 64  # clusters, up to which sums are a product with the matrix of memberships
+SLAB = 65_536  # rows that are sorted by label together
+
 
 def sum_by_label(
     x: Array, labels: Array, weights: Array, k: int, before: Array | None = None
@@ -22,6 +25,8 @@ def sum_by_label(
     """
     if is_foreign(x):
         xp = namespace(x)
+        if array_api_compat.is_torch_array(x) and k > FEW:
+            return _torch_segments(x, labels, weights, k, before)
         members = _members(labels, like(np.arange(k), labels), before)
         members = astype(members, xp.float64) * weights[:, None]
         if array_api_compat.is_torch_array(x):
@@ -51,6 +56,22 @@ def _members(labels: Array, numbers: Array, before: Array | None) -> Array:
         return members
     xp = namespace(labels)
     return astype(members, xp.int8) - astype(before[:, None] == numbers, xp.int8)
+
+
+def _torch_segments(x: Array, labels: Array, weights: Array, k: int, before: Array | None) -> Array:
+    """The same sums over rows sorted by label, slab by slab; always added in the same order."""
+    import torch
+
+    total = torch.zeros((k, x.shape[1]), dtype=torch.float64, device=x.device)
+    signed = [(1.0, labels)] if before is None else [(1.0, labels), (-1.0, before)]
+    for start in range(0, x.shape[0], SLAB):
+        part = slice(start, start + SLAB)
+        for sign, each in signed:
+            some, order = torch.sort(each[part], stable=True)
+            rows = x[part][order].double() * (sign * weights[part])[order, None]
+            lengths = torch.bincount(some, minlength=k)
+            total += torch.segment_reduce(rows, "sum", lengths=lengths, unsafe=True)
+    return total
 
 
 def _torch_product(members: Array, x: Array) -> Array:
@@ -83,4 +104,6 @@ def mass_by_label(labels: Array, weights: Array, k: int) -> Array:
     """Return the sum of the weights with each of k labels; shape (k,)."""
     if not is_foreign(labels):
         return np.bincount(labels, weights=weights, minlength=k)
+    if array_api_compat.is_torch_array(labels):
+        return namespace(labels).bincount(labels, weights=weights, minlength=k)
     return sum_by_label(weights[:, None], labels, namespace(weights).ones_like(weights), k)[:, 0]

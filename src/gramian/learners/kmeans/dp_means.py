@@ -17,8 +17,8 @@ from gramian.learners.kmeans.lloyd import centre_of, distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.learners.kmeans.seeding import with_weight
 from gramian.learners.strategy import Problem, Strategy, keeping, room_left
-from gramian.matrices.block_core import BlockCore
 from gramian.matrices.factors import Factors
+from gramian.rows import even_spans
 
 CHUNK = 1024  # far rows that are processed together
 
@@ -31,6 +31,11 @@ class OpenClustering(Problem):
     expected_clusters: int
     max_clusters: int | None
     max_iter: int
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal (n,) of the matrix, in the same order."""
+        return array_ops.settled(self.factors.arrange(self.factors.diagonal()))
 
     @cached_property
     def arranged(self) -> Array:
@@ -72,7 +77,7 @@ class DPMeans(Strategy[OpenClustering]):
         run = FeaturedRun(no_labels(problem.arranged), next_centres=mean[None, :])
         with progress("DP-means", problem.max_iter) as step:
             for _ in range(problem.max_iter):
-                changed, squared = distances(factors, problem.arranged, run)
+                changed, squared = distances(factors, problem.arranged, run, problem.diagonal)
                 opened, squared = open_clusters(problem, run, squared)
                 dropped = _drop_empty(run)
                 run.next_centres = centre_of(run.sums, run.masses)
@@ -106,7 +111,7 @@ def add_batch(problem: OpenClustering, centres: Array, counts: Array) -> Cluster
     assert problem.threshold is not None
     xp = problem.rows.xp
     run = FeaturedRun(no_labels(problem.arranged), next_centres=centres)
-    _, squared = distances(problem.factors, problem.arranged, run)
+    _, squared = distances(problem.factors, problem.arranged, run, problem.diagonal)
     opened, squared = open_clusters(problem, run, squared)
     before = counts[:, None] * centres
     before = xp.concat((before, xp.zeros_like(run.sums[:opened, :])), axis=0)
@@ -130,8 +135,9 @@ def other_memory(problem: OpenClustering) -> Amounts:
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     sample = min(n, sample_size(expected))
     return {
-        "labels, weights and distances": 88 * n,
-        "sampled and far rows": factors.parts.take_bytes(sample) + 4 * 8 * min(CHUNK, n) * r,
+        "labels, weights and distances": 104 * n,
+        "sampled and far rows": factors.parts.take_bytes(sample)
+        + 4 * 8 * min(chunk_rows(factors), n) * r,
         "centres": 8 * k * r * 8,
         "blocks": max(walks, default=0),
     }
@@ -145,93 +151,116 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     the next pass.
     """
     assert problem.threshold is not None
-    factors, weights = problem.factors, problem.arranged
-    host = np.array(array_ops.to_numpy(factors.restore(squared)))
-    counted = array_ops.to_numpy(factors.restore(weights))
-    far = np.flatnonzero((host > problem.threshold**2) & (counted > 0))
-    k = run.sums.shape[0]
+    factors, limit, k = problem.factors, problem.threshold**2, run.sums.shape[0]
+    beyond = (squared > limit) & (problem.arranged > 0)
+    far = np.flatnonzero(array_ops.to_numpy(factors.restore(beyond)))
     room = len(far) if problem.max_clusters is None else min(len(far), problem.max_clusters - k)
     if room <= 0:
         return 0, squared
-    labels = np.array(array_ops.to_numpy(factors.restore(run.labels)))
-    opened = Opened(problem.threshold**2, room)
-    centres: list[np.ndarray] = []
-    gains = np.zeros((k, factors.rank))
-    for start in range(0, len(far), CHUNK):
-        rows = far[start : start + CHUNK]
-        z = np.asarray(array_ops.to_numpy(factors.coordinates(rows)))
-        chunk = _chunk_of(z, factors.core, centres)
-        new, host[rows], first = opened.take(chunk, host[rows])
-        centres += list(z[first])
-        new = np.where(new < 0, labels[rows], k + new)
-        total, w = k + len(centres), counted[rows]
+    labels, counted, before = (
+        array_ops.take_rows(factors.restore(a), far)
+        for a in (run.labels, problem.arranged, squared)
+    )
+    opened = Opened(limit, room, run.sums[:0, :])
+    xp, gains, joined = factors.xp, run.sums, []
+    for start, stop in even_spans(0, len(far), chunk_rows(factors)):
+        z, old = factors.coordinates(far[start:stop]), labels[start:stop]
+        chunk = _chunk_of(z, factors, opened.centres)
+        new, after, first = opened.take(chunk, array_ops.like(before[start:stop], z))
+        opened.centres = xp.concat((opened.centres, array_ops.take_rows(z, first)), axis=0)
+        old = array_ops.like(old, new)
+        new = xp.where(new < 0, old, k + new)
+        total = k + opened.centres.shape[0]
         config.check_fits(
             8 * 8 * total * factors.rank,
             f"the {total} or more clusters that threshold={problem.threshold:.3g} opens",
             "Use a larger threshold, or set max_clusters",
         )
-        gains = np.concatenate((gains, np.zeros((total - len(gains), factors.rank))))
-        gains += array_ops.sum_by_label(z, new, w, total, labels[rows])
-        labels[rows] = new
-    xp, count = factors.xp, len(centres)
-    added = array_ops.like(gains, run.sums)
-    run.sums = xp.concat((run.sums + added[:k, :], added[k:, :]), axis=0)
-    masses = array_ops.mass_by_label(labels, counted, k + count)
+        gains = xp.concat((gains, xp.zeros_like(opened.centres[gains.shape[0] - k :, :])), axis=0)
+        w = array_ops.like(counted[start:stop], z)
+        gains = gains + array_ops.sum_by_label(z, new, w, total, old)
+        joined.append((array_ops.to_numpy(new), array_ops.to_numpy(after)))
+    count = opened.centres.shape[0]
+    new, after = (np.concatenate(each) for each in zip(*joined, strict=True))
+    run.labels, squared = (
+        _replaced(factors, run.labels, far, new),
+        _replaced(factors, squared, far, after),
+    )
+    run.sums = gains
+    masses = array_ops.mass_by_label(run.labels, problem.arranged, k + count)
     run.masses = array_ops.like(masses, run.sums)
-    run.labels = factors.arrange(factors.parts.place.align(labels))
-    return count, factors.arrange(factors.parts.place.align(host))
+    return count, squared
+
+
+def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: np.ndarray) -> Array:
+    """Return values (n,), in the order of the parts, with new ones for some rows of the data."""
+    host = np.array(array_ops.to_numpy(factors.restore(values)))
+    host[rows] = new
+    return factors.arrange(factors.parts.place.align(host))
+
+
+def chunk_rows(factors: Factors) -> int:
+    """Return how many far rows are processed together."""
+    return CHUNK * 16 if array_ops.runs_own_threads(factors.parts.example()) else CHUNK
 
 
 class Chunk(NamedTuple):
     """Some far rows, by their inner products."""
 
-    norms: np.ndarray  # squared norms, (n,)
-    opened: np.ndarray  # products with the rows that opened clusters before, (n, clusters)
-    column: Callable[[int], np.ndarray]  # products with one row of the chunk, (n,)
+    norms: Array  # squared norms, (n,)
+    opened: Array  # products with the rows that opened clusters before, (n, clusters)
+    column: Callable[[int], Array]  # products with one row of the chunk, (n,)
 
 
-def _chunk_of(z: np.ndarray, core: BlockCore | None, centres: list[np.ndarray]) -> Chunk:
-    """Return a chunk of rows with the features z (n, r), in the metric ``core``."""
-    in_metric = z if core is None else core.matmul(z.T).T
-    opened = in_metric @ np.transpose(centres) if centres else np.empty((len(z), 0))
-    return Chunk(np.einsum("ij,ij->i", z, in_metric), opened, lambda at: in_metric @ z[at])
+def _chunk_of(z: Array, factors: Factors, centres: Array) -> Chunk:
+    """Return a chunk of rows with the features z (n, r), in the metric of the factors."""
+    xp = array_ops.namespace(z)
+    in_metric = z
+    if factors.core is not None:
+        in_metric = xp.matrix_transpose(factors.core_matmul(xp.matrix_transpose(z)))
+    opened = xp.matmul(in_metric, xp.matrix_transpose(centres))
+    return Chunk(xp.sum(z * in_metric, axis=1), opened, lambda at: xp.matmul(in_metric, z[at, :]))
 
 
 class Opened:
     """The clusters that far rows open, one after the other."""
 
-    def __init__(self, limit: float, room: int) -> None:
+    def __init__(self, limit: float, room: int, centres: Array = None) -> None:
         self.limit = limit  # the squared threshold
         self.room = room  # the largest number of new clusters
         self.norms: list[float] = []  # of the rows that opened them
+        self.centres = centres  # the features of these rows, if there are any
 
-    def take(self, rows: Chunk, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    def take(self, rows: Chunk, squared: Array) -> tuple[Array, Array, np.ndarray]:
         """Return the new cluster that each row joins, or -1, and its squared distance; both (n,).
 
         ``squared`` (n,) has the squared distances to the old centres. In order, each row joins the
         nearest cluster that is open by then, or opens one if all are too far; the last value
         returned has the places of these rows in the chunk.
         """
-        labels, nearest = np.full(len(squared), -1), squared.copy()
+        xp = array_ops.namespace(squared)
+        nearest = array_ops.copy(squared)
+        labels = xp.full_like(nearest, -1, dtype=xp.int64)
         if self.norms:
-            distances = rows.norms[:, None] + self.norms - 2.0 * rows.opened
-            closest = distances.argmin(axis=1)
-            distances = distances[np.arange(len(squared)), closest]
-            closer = distances < nearest
-            labels[closer], nearest[closer] = closest[closer], distances[closer]
+            norms = array_ops.like(np.asarray(self.norms), nearest)
+            distances = rows.norms[:, None] + norms - 2.0 * rows.opened
+            closest, distance = xp.argmin(distances, axis=1), xp.min(distances, axis=1)
+            labels = xp.where(distance < nearest, closest, labels)
+            nearest = xp.minimum(distance, nearest)
         at, first = 0, []
         while len(self.norms) < self.room:
-            far = np.flatnonzero(nearest[at:] > self.limit)
-            if not len(far):
+            far = xp.nonzero(nearest[at:] > self.limit)[0]
+            if not far.shape[0]:
                 break
             at += int(far[0])
             distances = (rows.norms + rows.norms[at] - 2.0 * rows.column(at))[at:]
             distances[0] = 0.0
-            closer = at + np.flatnonzero(distances < nearest[at:])
-            labels[closer], nearest[closer] = len(self.norms), distances[closer - at]
+            number = xp.full_like(labels[at:], len(self.norms))
+            labels[at:] = xp.where(distances < nearest[at:], number, labels[at:])
+            nearest[at:] = xp.minimum(distances, nearest[at:])
             self.norms.append(float(rows.norms[at]))
             first.append(at)
-        return labels, nearest, first
+        return labels, nearest, np.asarray(first, dtype=np.intp)
 
 
 def _drop_empty(run: FeaturedRun) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from gramian.learners.kmeans.clustering import Clustering, Run, best_of
 from gramian.learners.kmeans.seeding import drawn, nearest, nearest_in_init
 from gramian.learners.strategy import Strategy
 from gramian.matrices.gram import Gram
+
+MORE = 4  # times as many starts as restarts, if the matrix is kept
+RACE = 4  # passes of all starts, after which only the best go on
 
 
 class ExactLloyd(Strategy[Clustering]):
@@ -46,18 +50,15 @@ class ExactLloyd(Strategy[Clustering]):
         gram, k, weights = problem.gram.persist(), problem.k, problem.weights
         first = self._first_labels(problem, gram)
         together = _at_once(problem)
-        runs = [
-            run
-            for start in range(0, len(first), together)
-            for run in on_matrix(
-                gram,
-                weights,
-                first[start : start + together],
-                k,
-                max_iter=problem.max_iter,
-                tol=problem.tol,
-            )
-        ]
+        runs: list[ExactRun] = []
+        for start in range(0, len(first), together):
+            some = [ExactRun(labels) for labels in first[start : start + together]]
+            advance = partial(on_matrix, gram, weights, k=k, tol=problem.tol)
+            if len(some) > problem.restarts:  # the others hardly ever overtake the best
+                advance(some, max_iter=min(RACE, problem.max_iter))
+                some = sorted(some, key=lambda run: run.inertia)[: problem.restarts]
+            advance(some, max_iter=problem.max_iter)
+            runs += some
         return best_of(runs, gram.dtype)
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
@@ -66,16 +67,26 @@ class ExactLloyd(Strategy[Clustering]):
         if not isinstance(init, str):
             return [nearest_in_init(init, k, problem.gram)]
         weights = array_ops.to_numpy(problem.weights)
-        seeds = [drawn(gram, k, init, weights, problem.rng) for _ in range(problem.restarts)]
+        seeds = [drawn(gram, k, init, weights, problem.rng) for _ in range(_starts(problem))]
         norms = [array_ops.take_rows(gram.diag(), each) for each in seeds]
         return [nearest(gram.columns(s), norm) for s, norm in zip(seeds, norms, strict=True)]
 
 
+def _starts(problem: Clustering) -> int:
+    """Return how many first centres are drawn: more, if passes are cheap and share a product."""
+    if not isinstance(problem.init, str) or not problem.gram.fits():
+        return problem.restarts
+    return max(problem.restarts, min(MORE * problem.restarts, _room(problem)))
+
+
 def _at_once(problem: Clustering) -> int:
-    """Return how many restarts advance together."""
+    """Return how many of them advance together."""
+    return max(1, min(_starts(problem), _room(problem)))
+
+
+def _room(problem: Clustering) -> int:
     # Each needs a matrix of weights, its product with K, and copies of both.
-    room = config.memory_budget() // 4 // (problem.gram.shape[0] * problem.k * 8 * 4)
-    return max(1, min(problem.restarts, room))
+    return config.memory_budget() // 4 // (problem.gram.shape[0] * problem.k * 8 * 4)
 
 
 @dataclass(eq=False)
@@ -87,16 +98,20 @@ class ExactRun(Run):
 
 
 def on_matrix(
-    gram: Gram, weights: Array, first: list[Array], k: int, *, max_iter: int, tol: float
-) -> list[ExactRun]:
-    """Run from first labels, an array of shape (n,) for each restart; weights has shape (n,)."""
+    gram: Gram, weights: Array, runs: list[ExactRun], *, k: int, max_iter: int, tol: float
+) -> None:
+    """Advance runs until they are done, or have made ``max_iter`` passes in all.
+
+    A new run has only labels (n,); ``weights`` has shape (n,).
+    """
     xp = gram.rows.xp
     diagonal = array_ops.astype(gram.diag(), xp.float64)
     trace = float(xp.sum(weights * diagonal))
-    runs = [ExactRun(labels, trace=trace) for labels in first]
+    for run in runs:
+        run.trace = trace
     with progress("kernel k-means", max_iter) as step:
         for _ in range(max_iter):
-            going = [run for run in runs if not run.done]
+            going = [run for run in runs if not run.done and len(run.history) < max_iter]
             if not going:
                 break
             _add_up(gram, going, [members_of(run.labels, weights, k) for run in going])
@@ -112,7 +127,6 @@ def on_matrix(
             step()
     for run in runs:
         run.masses = array_ops.mass_by_label(run.labels, weights, k)
-    return runs
 
 
 def members_of(labels: Array, weights: Array, k: int) -> Array:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
-from gramian.learners.kmeans.clustering import Clustering, Run, best_of
-from gramian.learners.kmeans.lloyd import on_factors
+from gramian.learners.kmeans.clustering import Clustering, Run
+from gramian.learners.kmeans.lloyd import best_run, on_factors
 from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
 from gramian.learners.kmeans.swaps import improved
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
+from gramian.samplers.plus_plus import plus_plus_bytes
 
 
 class FeaturedLloyd(Strategy[Clustering]):
@@ -37,17 +38,18 @@ class FeaturedLloyd(Strategy[Clustering]):
         factors = factors.persist(room, partly=True, half=problem.half)
         sample = early or Sample.draw(problem, factors)
         start = first_centres(problem, sample, factors)
-        lloyd = partial(on_factors, sample=start.sample, max_iter=problem.max_iter, tol=problem.tol)
+        options: Any = {"sample": start.sample, "max_iter": problem.max_iter, "tol": problem.tol}
         centres, cached = start.centres, factors.parts.kept()
         if cached is not None and len(centres) == 1:  # passes over cached rows are far cheaper
             some, numbers = Factors(cached[0], factors.core), cached[1]
             some_weights = array_ops.take_rows(weights, numbers)
-            before = best_of(lloyd(some, some_weights, centres), factors.dtype)
+            before = best_run(some, some_weights, centres, **options)
             centres = [before.next_centres]
-        best = best_of(lloyd(factors, weights, centres), factors.dtype)
+        best = best_run(factors, weights, centres, **options)
         if sample.factors is not None or not isinstance(problem.init, str):
             return best  # swaps were on the sample, or the user set the centres
-        return improved(best, factors, weights, partial(lloyd, factors, weights), problem.rng)
+        lloyd = partial(on_factors, factors, weights, **options)
+        return improved(best, factors, weights, lloyd, problem.rng)
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -57,9 +59,11 @@ def other_memory(problem: Clustering) -> Amounts:
     size = min(n, _sample_size(k))
     starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
+    taken = factors.parts.take_bytes(size)  # half of it are copies, no longer there when seeding
     return {
         "labels, weights and margins": 56 * n,
-        "sampled rows": factors.parts.take_bytes(size) + 8 * size * (3 * starts + 8),
+        "distances to first centres": max(plus_plus_bytes(size, k) - taken // 2, 0),
+        "sampled rows": taken + 8 * size * (3 * starts + 8),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
     }
@@ -127,9 +131,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     if whole:
         return Start(centres, nothing, sample)
     counts = array_ops.like(weights, factors.parts.example(), double)
-    lloyd = partial(
-        on_factors, sample, counts, sample=sample, max_iter=problem.max_iter, tol=problem.tol
-    )
-    runs = lloyd(centres)
-    best = improved(best_of(runs, factors.dtype), sample, counts, lloyd, rng)
+    options: Any = {"sample": sample, "max_iter": problem.max_iter, "tol": problem.tol}
+    best = best_run(sample, counts, centres, **options)
+    best = improved(best, sample, counts, partial(on_factors, sample, counts, **options), rng)
     return Start([best.next_centres], best.masses, sample)

@@ -38,12 +38,12 @@ class KernelKMeans(KernelCentres):
     A small kernel matrix (up to about six thousand rows) is used exactly, and all restarts share
     each pass over it. For more rows, a plain kernel is replaced by its Nyström approximation with
     √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
-    Restarts run to convergence on a sample of 2,000 rows plus 400 per cluster; passes over all rows
-    continue from the best of them. This is as good as restarts on all rows, which differ more among
-    themselves, in a third of the time. Where two centres share a cluster and another lacks one,
-    swaps move them, as long as this lowers the objective. If the features of all rows exceed the
-    memory budget, passes over the rows whose features are cached come first. ``Exact(kernel)`` uses
-    the exact matrix at any size, recomputed in every pass.
+    Restarts run on a sample of 2,000 rows plus 400 per cluster, the best of them to convergence;
+    passes over all rows continue from it. This is as good as restarts on all rows, which differ
+    more among themselves, in a third of the time. Where two centres share a cluster and another
+    lacks one, swaps move them, as long as this lowers the objective. If the features of all rows
+    exceed the memory budget, passes over the rows whose features are cached come first.
+    ``Exact(kernel)`` uses the exact matrix at any size, recomputed in every pass.
 
     Parameters
     ----------
@@ -58,8 +58,9 @@ class KernelKMeans(KernelCentres):
         An array sets them: points of shape (n_clusters, n_columns), n_clusters objects, or
         n_clusters row numbers.
     n_init : int, default=3
-        Restarts from different first centres; the best is kept. Restarts on a small sample of the
-        rows are up to four times as many. Only 1 if init is an array.
+        Restarts from different first centres; the best is kept. On a small sample of the rows, and
+        where the exact matrix is in memory, up to four times as many start, and the best of them
+        run until convergence. Only 1 if init is an array.
     max_iter : int, default=300
         The largest number of passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6

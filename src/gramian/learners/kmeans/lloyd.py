@@ -6,14 +6,19 @@ one checks only the rows whose cluster may have changed.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
+from gramian.learners.kmeans.clustering import best_of
 from gramian.learners.kmeans.margins import Doubt
 from gramian.learners.kmeans.passes import FeaturedRun, walk
 from gramian.matrices.factors import Factors
+
+RACE = 10  # passes of all restarts, after which only the best goes on
 
 
 def on_factors(
@@ -56,6 +61,23 @@ def on_factors(
     return runs
 
 
+def best_run(
+    factors: Factors, weights: Array, first: list[Array], sample: Factors, *, max_iter: int,
+    tol: float,
+) -> FeaturedRun:  # fmt: skip
+    """Run all restarts for a few passes, and the best of them until convergence.
+
+    A single run is cheaper: it checks only the rows in doubt. After a few passes, another restart
+    hardly ever becomes the best.
+    """
+    lloyd = partial(on_factors, factors, weights, sample=sample, tol=tol)
+    passes = max_iter if len(first) == 1 else min(RACE, max_iter)
+    best = best_of(lloyd(first, max_iter=passes), factors.dtype)
+    if best.done or passes == max_iter:
+        return best
+    return best.then(lloyd([best.next_centres], max_iter=max_iter - passes)[0])
+
+
 def one_pass(factors: Factors, weights: Array, centres: Array) -> FeaturedRun:
     """Assign rows to the nearest of the centres (k, r): labels, sums, masses and the objective."""
     weights = factors.arrange(weights)
@@ -94,11 +116,16 @@ def assign(
     return [int(counts[i]) for i in range(len(runs))], float(counts[-1])
 
 
-def distances(factors: Factors, weights: Array, run: FeaturedRun) -> tuple[int, Array]:
-    """Return the number of changed rows, and squared distances (n,) to the centres, in one pass."""
+def distances(
+    factors: Factors, weights: Array, run: FeaturedRun, diagonal: Array
+) -> tuple[int, Array]:
+    """Return the number of changed rows, and squared distances (n,) to the centres, in one pass.
+
+    ``diagonal`` (n,) is that of the matrix, in the order of the parts.
+    """
     zeros = array_ops.namespace(weights).zeros_like(weights)
-    counts, (run.labels, squared) = walk(factors, weights, [run], [run.labels, zeros])
-    return int(counts[0]), squared
+    counts, (run.labels, less) = walk(factors, weights, [run], [run.labels, zeros])
+    return int(counts[0]), less + diagonal
 
 
 def centre_of(sums: Array, masses: Array) -> Array:
@@ -117,22 +144,23 @@ def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) ->
     empty = np.flatnonzero(masses == 0)
     if not len(empty):
         return centres, False
-    xp = array_ops.namespace(centres)
-    centres, refilled = array_ops.copy(centres), False
-    filled = [centres[int(j), :] for j in np.flatnonzero(masses > 0)]
-    diagonal = sample.diagonal()
+    diagonal, ones = sample.diagonal(), sample.parts.place.constant(1.0)
+    xp = array_ops.namespace(diagonal)
+    filled = FeaturedRun(
+        no_labels(ones), next_centres=array_ops.take_rows(centres, np.flatnonzero(masses > 0))
+    )
+    _, nearest = distances(sample, ones, filled, sample.arrange(diagonal))
+    nearest = sample.restore(nearest)
     noise = 1e3 * array_ops.eps(sample.dtype) * float(xp.max(diagonal))
+    centres, refilled = array_ops.copy(centres), False
     for j in empty:
-        columns = xp.matrix_transpose(xp.stack(filled))
-        dual = sample.core_matmul(columns)
-        squared = xp.sum(columns * dual, axis=0) - 2.0 * sample.features_matmul(dual)
-        nearest = xp.min(squared, axis=1) + diagonal
         far = int(xp.argmax(nearest))
         if float(nearest[far]) <= noise:
             centres[int(j), :] = before[int(j), :]
             continue
-        point = sample.coordinates(np.asarray([far]))[0, :]
-        centres[int(j), :] = point
-        filled.append(point)
+        number = np.asarray([far])
+        centres[int(j), :] = sample.coordinates(number)[0, :]
+        to_far = diagonal + diagonal[far] - 2.0 * sample.columns(number)[:, 0]
+        nearest = xp.minimum(nearest, to_far)
         refilled = True
     return centres, refilled

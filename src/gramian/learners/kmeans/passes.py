@@ -23,6 +23,11 @@ class FeaturedRun(Run):
     next_centres: Array = None  # centres of the next pass, (k, r)
     sums: Array = None  # sums of each cluster's rows of Z, (k, r)
 
+    def then(self, later: FeaturedRun) -> FeaturedRun:
+        """Return a later run with the history of both; its objective is at most this one's."""
+        later.history = self.history + [value for value in later.history if value < self.inertia]
+        return later
+
     def objective(self) -> float:
         """Return the sum of squared distances to the centres; it follows from the sums."""
         xp = array_ops.namespace(self.sums)
@@ -57,14 +62,14 @@ class Looks:
         """Assign rows with features z (rows, columns) and weights w (rows,); updates the state.
 
         The state has the labels, an array (rows,) for each run. If there is one more array, it gets
-        the squared distances to the nearest centres of the first run.
+        the squared distances to the nearest centres of the first run, less zᵀSz.
         """
         labels = state[: self.offset.shape[0] // self.k]
         if len(state) == 1 and not self.measured and fused_pass_serves(z, self.k):
             return self._fused(z, w, labels[0])
         z, products, looked = self.look(z, w, labels)
         if len(state) > len(labels):
-            state[-1][...] = self.distances(z, products)
+            state[-1][...] = self._nearest(products)
         return looked
 
     def look(self, z: Array, w: Array, labels: Sequence[Array]) -> tuple[Array, Array, Looked]:
@@ -81,15 +86,15 @@ class Looks:
             masses.append(array_ops.mass_by_label(new, w, k))
             changed.append(float(moved.shape[0]))
             old[...] = new
-        inertia = float(xp.sum(w * self.distances(z, products))) if self.measured else 0.0
+        inertia = 0.0
+        if self.measured:
+            inertia = float(xp.sum(w * (self.lengths(z) + self._nearest(products))))
         counts = array_ops.like(np.asarray([*changed, inertia]), masses[0])
         return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), counts)
 
-    def distances(self, z: Array, products: Array) -> Array:
-        """Return squared distances to the nearest centres of the first run, shape (rows,)."""
+    def _nearest(self, products: Array) -> Array:
         xp = array_ops.namespace(self.right)
-        nearest = xp.min(products[:, : self.k], axis=1)
-        return self.lengths(z) + array_ops.astype(nearest, xp.float64)
+        return array_ops.astype(xp.min(products[:, : self.k], axis=1), xp.float64)
 
     def _fused(self, z: Array, w: Array, labels: Array) -> Looked:
         from gramian.backend.triton_programs import lloyd_pass

@@ -12,7 +12,7 @@ from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.rows.objects import numbers_or_objects
-from gramian.samplers.centroids import draw, plus_plus
+from gramian.samplers.plus_plus import draw, plus_plus
 
 
 def drawn(

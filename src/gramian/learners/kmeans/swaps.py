@@ -18,12 +18,19 @@ from gramian.backend.array_ops import Array
 from gramian.learners.kmeans.lloyd import distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.matrices.factors import Factors
+from gramian.rows import even_spans
+from gramian.samplers.plus_plus import Nearest
 
 ROUNDS = 10  # of swaps at most
+WORTH = 1e-3  # by which a round lowers the objective if it is worth another
 PATIENCE = 1  # rounds without success, each with other candidates
+CENTRES = 1024  # whose distances to all centres are in memory at once
 PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; swaps are tried
 
-Lloyd = Callable[[list[Array]], list[FeaturedRun]]
+PASSES = 4  # in which a trial of swaps must lower the objective
+FEWER = 4  # if it does not, this part of the swaps is tried
+
+Lloyd = Callable[..., list[FeaturedRun]]
 
 
 def improved(
@@ -31,33 +38,31 @@ def improved(
 ) -> FeaturedRun:
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
-    ``lloyd`` runs from centres (k, r) on the same rows, with these ``weights`` (n,).
+    ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,), by
+    default until convergence.
     """
-    failures = 0
+    failures, best = 0, run
     for _ in range(ROUNDS):
-        better = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
-        failures = 0 if better is not None else failures + 1
+        before = best.inertia
+        best = _swapped(best, lloyd, *_promising(best, factors, weights, rng)) or best
+        failures = 0 if best.inertia < (1.0 - WORTH) * before else failures + 1
         if failures > PATIENCE:
             break
-        run = better or run
-    return run
+    return best if best is run or best.done else best.then(lloyd([best.next_centres])[0])
 
 
 def _swapped(
     run: FeaturedRun, lloyd: Lloyd, removed: np.ndarray, added: Array
 ) -> FeaturedRun | None:
-    """Try all these swaps, then half of them, down to one; None if none lowers the objective."""
+    """Try all these swaps, then fewer, down to one; None if none lowers the objective."""
     while len(removed):
         centres = array_ops.copy(run.next_centres)
-        for i, number in enumerate(removed):
-            centres[int(number), :] = added[i, :]
-        tried = lloyd([centres])[0]
+        array_ops.put_rows(centres, removed, added)
+        tried = lloyd([centres], max_iter=PASSES)[0]
         if tried.inertia < run.inertia:
-            lower = [value for value in tried.history if value < run.inertia]
-            tried.history = run.history + lower
-            return tried
-        half = len(removed) // 2
-        removed, added = removed[:half], added[:half, :]
+            return run.then(tried)
+        fewer = len(removed) // FEWER if len(removed) > FEWER else len(removed) - 1
+        removed, added = removed[:fewer], added[:fewer, :]
     return None
 
 
@@ -67,30 +72,16 @@ def _promising(
     """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
     arranged = factors.arrange(weights)
     now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
-    _, squared = distances(factors, arranged, now)
-    closest = np.maximum(array_ops.host_float64(factors.restore(squared)), 0.0)
-    labels = array_ops.to_numpy(factors.restore(now.labels))
-    mass = array_ops.host_float64(weights) * closest
-    if not mass.any():
-        return np.empty(0, dtype=int), run.next_centres[:0, :]
-    k = run.next_centres.shape[0]
-    candidates = np.unique(rng.choice(len(mass), size=8 + k // 4, p=mass / mass.sum()))
-    gains = _gains(factors, array_ops.host_float64(weights), closest, candidates)
-    removed, chosen = _pairs(*_costs(now), labels[candidates], gains)
+    nearest, k = Nearest(factors, weights), run.next_centres.shape[0]
+    _, squared = distances(factors, arranged, now, factors.arrange(nearest.diagonal))
+    nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
+    candidates = np.unique(nearest.drawn(rng, 8 + k // 4))
+    if not len(candidates):
+        return candidates, run.next_centres[:0, :]
+    homes = array_ops.take_rows(factors.restore(now.labels), candidates)
+    gains = nearest.gains(candidates)
+    removed, chosen = _pairs(*_costs(now), array_ops.to_numpy(homes), gains)
     return removed, factors.coordinates(candidates[chosen])
-
-
-def _gains(
-    factors: Factors, weights: np.ndarray, closest: np.ndarray, candidates: np.ndarray
-) -> np.ndarray:
-    """Return how much a centre at each candidate lowers the objective, shape (candidates,)."""
-    diagonal = array_ops.host_float64(factors.diagonal())
-    gains = []
-    for some in np.split(candidates, range(8, len(candidates), 8)):
-        columns = array_ops.host_float64(factors.columns(some))
-        squared = diagonal[:, None] + diagonal[some] - 2.0 * columns
-        gains.append(weights @ np.maximum(closest[:, None] - np.maximum(squared, 0.0), 0.0))
-    return np.concatenate(gains)
 
 
 def _costs(run: FeaturedRun) -> tuple[np.ndarray, np.ndarray]:
@@ -98,14 +89,18 @@ def _costs(run: FeaturedRun) -> tuple[np.ndarray, np.ndarray]:
 
     Both have shape (k,). The means of the clusters count, not the centres that defined them.
     """
-    xp = array_ops.namespace(run.dual)
-    products = array_ops.host_float64(xp.matmul(run.centres, run.dual))
-    masses, norms = array_ops.host_float64(run.masses), np.diagonal(products)
-    merged = norms[:, None] + norms - 2.0 * products
-    shares = masses[:, None] * masses / np.maximum(masses[:, None] + masses, 1e-300)
-    costs = np.maximum(shares * merged, 0.0)
-    np.fill_diagonal(costs, np.inf)
-    return costs.min(axis=1), costs.argmin(axis=1)
+    xp, k = array_ops.namespace(run.dual), run.norms.shape[0]
+    costs, heirs = np.empty(k), np.empty(k, dtype=np.intp)
+    for start, stop in even_spans(0, k, CENTRES):
+        some = slice(start, stop)
+        own = run.masses[some][:, None]
+        shares = own * run.masses / array_ops.clip(own + run.masses, low=1e-300)
+        products = xp.matmul(run.centres[some, :], run.dual)
+        merged = run.norms[some][:, None] + run.norms - 2.0 * products
+        host = array_ops.to_numpy(array_ops.clip(shares * merged, low=0.0))
+        host[np.arange(stop - start), np.arange(start, stop)] = np.inf
+        costs[some], heirs[some] = host.min(axis=1), host.argmin(axis=1)
+    return costs, heirs
 
 
 def _pairs(

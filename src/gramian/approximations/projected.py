@@ -107,13 +107,18 @@ class ProjectedKernel:
                 if count or start == 0:
                     panels.append((slice(left, right), count, part))
             self._tiles.append((stop - start, tile, panels))
+        # Where P is in steps, stored values save half of the product.
+        whole = all(len(panels) == 1 for _, _, panels in self._tiles)
+        self._fused = (
+            tiles.fused_kernel(self.kernel, ArrayRows(points), self.width) if whole else None
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; __setstate__ makes them again.
         return {
             name: value
             for name, value in vars(self).items()
-            if name not in ("_tiles", "steps", "_used")
+            if name not in ("_tiles", "steps", "_used", "_fused")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -164,6 +169,9 @@ class ProjectedKernel:
         """Return the features of a block of rows; shape (rows, width)."""
         P = self.projection
         x = array_ops.astype(x, P.dtype)
+        product = None if self._fused is None else self._fused.times(x, self.steps)
+        if product is not None:
+            return product if self.offset is None else product + self.offset
         if out is None:
             out = array_ops.empty((x.shape[0], self.width), P, P.dtype)
         for i, (size, tile, panels) in enumerate(self._tiles):

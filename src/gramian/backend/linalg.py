@@ -145,29 +145,35 @@ def psd_root(S: np.ndarray) -> np.ndarray:
 
 
 def spectrum(
-    inner: np.ndarray, core: np.ndarray | None, count: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    inner: Array, core: Array | None, count: int | None = None
+) -> tuple[np.ndarray, Array]:
     """Return the eigenvalues λ of Z S Zᵀ, descending, and P with Z P = V |λ|^½ (V: eigenvectors).
 
     It needs only ZᵀZ = RᵀR and S: the non-zero eigenvalues of Z S Zᵀ are those of R S Rᵀ. Without a
     core, P is orthogonal. If S is indefinite, some eigenvalues are negative. ``count`` limits the
-    result to the largest.
+    result to the largest. The eigenvalues are on the host, P is where the matrices are.
     """
     if core is None:
         values, vectors = _largest(inner, count)
         return np.maximum(values, 0.0), vectors
-    values, vectors = np.linalg.eigh(inner)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))  # Rᵀ
-    values, turned = _largest(root.T @ core @ root, count)
+    xp = array_ops.namespace(inner)
+    values, vectors = xp.linalg.eigh(inner)
+    root = vectors * xp.sqrt(array_ops.clip(values, low=0.0))  # Rᵀ
+    values, turned = _largest(xp.matrix_transpose(root) @ core @ root, count)
     sizes = np.abs(values)
-    kept = sizes > cutoff(values, len(inner))
+    kept = sizes > cutoff(values, inner.shape[0])
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
-    return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+    turned = turned * array_ops.like(scale, turned)
+    return np.where(kept, values, 0.0), core @ (root @ turned)
 
 
-def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _largest(A: Array, count: int | None) -> tuple[np.ndarray, Array]:
     """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors."""
-    n = len(A)
+    n = A.shape[0]
+    if array_ops.is_foreign(A):
+        xp = array_ops.namespace(A)
+        values, vectors = xp.linalg.eigh(A)
+        return array_ops.to_numpy(values)[::-1][:count], xp.flip(vectors, axis=1)[:, :count]
     if count is None or 2 * count > n:  # beyond this, computing all takes hardly longer
         values, vectors = np.linalg.eigh(A)
     else:

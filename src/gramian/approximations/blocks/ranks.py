@@ -11,6 +11,7 @@ import scipy.linalg
 from gramian.backend import array_ops
 from gramian.backend.threads import side_by_side
 from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows
 
 Result = TypeVar("Result")
 
@@ -28,7 +29,9 @@ def choose_ranks(
     def spectrum(i: int, rng: np.random.Generator) -> np.ndarray:
         n = int(sizes[i])
         rows = rng.choice(n, size=min(n, sample), replace=False)
-        K = array_ops.host_float64(grams[i].block(rows, rows))
+        sampled = Gram(grams[i].kernel, ArrayRows(grams[i].rows.take(np.sort(rows))))
+        K = array_ops.host_float64(sampled.dense())
+        grams[i].evaluations += sampled.evaluations
         values = scipy.linalg.eigvalsh(K, check_finite=False)[::-1]
         return np.maximum(values, 0.0) * (n / len(rows))
 

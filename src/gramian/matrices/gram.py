@@ -187,7 +187,11 @@ class Gram:
 
     def persist(self) -> Gram:
         """Return this matrix, stored if it is small enough, which makes products cheap."""
-        if not self.fits() or not self.symmetric or isinstance(self.kernel, Precomputed):
+        return self.stored() if self.fits() and self.symmetric else self
+
+    def stored(self) -> Gram:
+        """Return this symmetric matrix, stored whatever its size."""
+        if isinstance(self.kernel, Precomputed):
             return self
         return Gram(Precomputed(), ArrayRows(self.dense()))
 

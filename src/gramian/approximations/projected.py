@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gramian.backend.triton_programs import FusedKernel
 
 PANEL_COLUMNS = 128
+MOST_FUSED = 32  # features; with 100, on an H200, storing kernel values was faster
 
 
 def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
@@ -107,11 +108,9 @@ class ProjectedKernel:
                 if count or start == 0:
                     panels.append((slice(left, right), count, part))
             self._tiles.append((stop - start, tile, panels))
-        # Where P is in steps, stored values save half of the product.
-        whole = all(len(panels) == 1 for _, _, panels in self._tiles)
-        self._fused = (
-            tiles.fused_kernel(self.kernel, ArrayRows(points), self.width) if whole else None
-        )
+        # Stored values are faster for many features, and save half of a product in steps.
+        narrow = self.width <= MOST_FUSED and all(len(panels) == 1 for *_, panels in self._tiles)
+        self._fused = self.fused() if narrow else None
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; __setstate__ makes them again.

@@ -101,7 +101,7 @@ def by_label(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
     Rows of one label stay in their order. NumPy sorts short integers much faster.
     """
-    short = labels.astype(np.int16) if count <= np.iinfo(np.int16).max else labels
+    short = labels.astype(np.min_scalar_type(count)) if count < 2**16 else labels
     return np.argsort(short, kind="stable"), np.cumsum(np.bincount(labels, minlength=count))
 
 

@@ -71,8 +71,7 @@ class Moments(NamedTuple):
 
             def part(z: Array) -> tuple[Array, Array]:
                 z = z - array_ops.like(shift, z, z.dtype)
-                turned = xp.matrix_transpose(z)
-                return turned @ z, xp.sum(z, axis=0, dtype=xp.float64)
+                return array_ops.self_product(z), xp.sum(z, axis=0, dtype=xp.float64)
 
             return part
 

@@ -279,9 +279,7 @@ def in_parts(
     rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: DType, serial: bool = False
 ) -> Parts:
     """Return features of rows in parts; the label of a row selects the map for its features."""
-    small = rows.shape[0] <= np.iinfo(np.int32).max
     order, edges = by_label(labels, len(maps))
-    order = order.astype(np.int32 if small else np.int64)
     members = [
         FeatureRows(
             rows.choose(numbers), map_.features, map_.width, dtype,

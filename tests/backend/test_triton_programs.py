@@ -177,6 +177,26 @@ class TestUsedByTheLibrary:
         assert not self.calls
         assert_close(product, RBF(1.0)(X.astype(float)) @ V, rtol=1e-5)
 
+    @pytest.mark.parametrize("count", [10, 40])
+    def test_few_features_by_a_dense_projection(self, count, rng):
+        X = rows(rng, 150, 5)
+        sketch = gramian.KernelJL(RBF(0.3), count, n_samples=60, random_state=0)
+        found = sketch.fit(tensor(X)).transform(tensor(X))
+        assert bool(self.calls) == (count == 10)
+        plain = sketch.fit_transform(X.astype(float))
+        assert_close(found, plain, atol=1e-5 * np.abs(plain).max())
+
+    @pytest.mark.parametrize("targets", [2, 80])
+    def test_features_times_few_columns(self, targets, rng, monkeypatch):
+        monkeypatch.setattr(gramian.rows.features, "MOST_FUSED", 10)
+        X, W = rows(rng, 400, 5), rng.normal(size=(320, targets))
+        fitted = gramian.Nystroem(RBF(3.0), landmarks=np.arange(320)).fit(tensor(X))
+        factors = fitted.factor(tensor(X))
+        product = host(factors.features_matmul(tensor(W)))
+        assert bool(self.calls) == (targets == 2)
+        Z = host(factors.parts[0].collect()).astype(float)
+        np.testing.assert_allclose(product, Z @ W, atol=1e-3)
+
     @pytest.mark.parametrize("weighted", [True, False])
     def test_kernel_k_means(self, weighted, rng, monkeypatch):
         X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)

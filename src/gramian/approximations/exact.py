@@ -13,7 +13,8 @@ __all__ = ["Exact"]
 class Exact(KernelParameter, BaseEstimator):
     """A kernel that a learner uses exactly, even if it would approximate a plain kernel.
 
-    A large matrix is not stored; its entries are recomputed in every pass.
+    A matrix that is too large for the memory budget is not stored; its entries are recomputed in
+    every pass.
 
     Parameters
     ----------

@@ -117,10 +117,13 @@ class KernelJL(ProjectedApproximation):
         self._warn_of_count(gram.shape[0])
         self.sample_ = Uniform().select(gram, s, rng)
         self._gram = gram_of(gram, self.sample_)
-        R = rng.standard_normal((r, s)).T / (s * sqrt(s * r))
+        xp, example = self._gram.rows.xp, self._gram.rows.example()
+        R = xp.matrix_transpose(array_ops.like(rng.standard_normal((r, s)), example))
+        R = R / (s * sqrt(s * r))
         if self.centred:
-            R = R - R.mean(axis=0)
-        product = self._gram.matmul(np.column_stack((R, np.full(s, 1 / s))))
+            R = R - xp.mean(R, axis=0)
+        ones = array_ops.like(np.full((s, 1), 1 / s), example)
+        product = self._gram.matmul(xp.concat((R, ones), axis=1))
         self._projected = self._project(product[:, :-1], product[:, -1], gram.dtype)
         return r
 

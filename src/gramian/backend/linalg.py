@@ -97,41 +97,78 @@ def orthonormal_columns(F: Array) -> tuple[Array, Array]:
 def top_eigenpairs(
     apply: Operator, start: Array, k: int, *, tol: float, max_passes: int
 ) -> tuple[np.ndarray, Array, bool, int]:
-    """Find the k largest eigenvalues of a symmetric operator and their vectors, by block Krylov.
+    """Find the k largest eigenvalues of a symmetric operator and their vectors, by block Lanczos.
 
-    Each pass applies the operator to one block of vectors; Rayleigh-Ritz over all blocks so far
-    gives the eigenpairs. Stops when each residual ||A v - λ v|| is at most ``tol`` times the
-    largest eigenvalue. ``start`` is a block of at least k random vectors. The last two values
-    returned are whether the tolerance was met, and the number of passes.
+    Each pass applies the operator to one block of orthonormal vectors; Rayleigh-Ritz over all
+    blocks Q so far gives the eigenpairs. What the image of the last block has outside of Q is
+    Q' B with the next block Q', so the residual ||A v - λ v|| of v = Q s is the norm of B times the
+    last entries of s. Stops when each is at most ``tol`` times the largest eigenvalue, and there
+    are k. ``start`` is a block of random vectors. The last two values returned are whether the
+    tolerance was met, and the number of passes.
     """
-    xp = array_ops.namespace(start)
-    block = xp.linalg.qr(start)[0]
-    basis, images = block, apply(block)
-    met = False
+    xp, n = array_ops.namespace(start), start.shape[0]
+    blocks = [xp.linalg.qr(start)[0]]
+    inner = np.empty((0, 0))  # Qᵀ A Q
     with progress("eigenvectors", max_passes) as step:
         for passes in range(1, max_passes + 1):
-            small = array_ops.to_numpy(xp.matrix_transpose(basis) @ images)
-            values, rotation = np.linalg.eigh((small + small.T) / 2)
-            values, rotation = values[::-1][:k], rotation[:, ::-1][:, :k].copy()
-            vectors = basis @ array_ops.like(rotation, basis)
-            errors = images @ array_ops.like(rotation, basis) - vectors * array_ops.like(
-                values, basis
-            )
-            met = float(xp.max(xp.sqrt(xp.sum(errors**2, axis=0)))) <= tol * abs(values[0])
+            image = apply(blocks[-1])
+            along = _project(blocks, image)
+            inner = _bordered(inner, array_ops.to_numpy(xp.concat(along, axis=0)))
             step()
-            room = basis.shape[0] - basis.shape[1]
-            if met or not room or passes == max_passes:
-                return values, vectors, met or not room, passes
-            # The next Krylov block, orthogonalised twice against all previous ones; the last one
-            # has as many vectors as are missing.
-            block = images[:, -block.shape[1] :]
-            block = block[:, : min(room, block.shape[1])]
-            for _ in range(2):
-                block = block - basis @ (xp.matrix_transpose(basis) @ block)
-                block = xp.linalg.qr(block)[0]
-            basis = xp.concat((basis, block), axis=1)
-            images = xp.concat((images, apply(block)), axis=1)
+            room = n - len(inner)
+            block, rest = _next_block(blocks, image, along)
+            if len(inner) < k and room and passes < max_passes:
+                blocks.append(block[:, : min(room, block.shape[1])])
+                continue
+            values, rotation = _largest(inner, k)
+            errors = np.linalg.norm(rest @ rotation[-rest.shape[1] :], axis=0)
+            met = bool(errors.max() <= tol * abs(values[0])) or not room
+            if met or passes == max_passes:
+                return values, _combined(blocks, rotation), met, passes
+            blocks.append(block[:, : min(room, block.shape[1])])
     raise AssertionError("max_passes must be at least 1")
+
+
+def _project(blocks: Sequence[Array], image: Array) -> list[Array]:
+    """Return Qᵀ image for each block Q."""
+    xp = array_ops.namespace(image)
+    return [xp.matrix_transpose(Q) @ image for Q in blocks]
+
+
+def _next_block(
+    blocks: Sequence[Array], image: Array, along: Sequence[Array]
+) -> tuple[Array, np.ndarray]:
+    """Return Q' and B with image = Q ``along`` + Q' B, orthogonalised twice against all blocks."""
+    xp = array_ops.namespace(image)
+    triangle = np.eye(image.shape[1])
+    for again in range(2):
+        for Q, part in zip(blocks, _project(blocks, image) if again else along, strict=True):
+            image = image - Q @ part
+        image, factor = xp.linalg.qr(image)
+        triangle = array_ops.to_numpy(factor) @ triangle
+    return image, triangle
+
+
+def _bordered(inner: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix with these last columns, in which ``inner`` is the rest."""
+    old, size = len(inner), len(columns)
+    out = np.empty((size, size))
+    out[:old, :old] = inner
+    out[:, old:] = columns
+    out[old:] = columns.T
+    out[old:, old:] = (columns[old:] + columns[old:].T) / 2
+    return out
+
+
+def _combined(blocks: Sequence[Array], rotation: np.ndarray) -> Array:
+    """Return the vectors Q @ rotation."""
+    total, start = None, 0
+    for Q in blocks:
+        part = rotation[start : start + Q.shape[1]]
+        product = Q @ array_ops.like(np.ascontiguousarray(part), Q)
+        total = product if total is None else total + product
+        start += Q.shape[1]
+    return total
 
 
 def psd_root(S: np.ndarray) -> np.ndarray:
@@ -145,29 +182,35 @@ def psd_root(S: np.ndarray) -> np.ndarray:
 
 
 def spectrum(
-    inner: np.ndarray, core: np.ndarray | None, count: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    inner: Array, core: Array | None, count: int | None = None
+) -> tuple[np.ndarray, Array]:
     """Return the eigenvalues λ of Z S Zᵀ, descending, and P with Z P = V |λ|^½ (V: eigenvectors).
 
     It needs only ZᵀZ = RᵀR and S: the non-zero eigenvalues of Z S Zᵀ are those of R S Rᵀ. Without a
     core, P is orthogonal. If S is indefinite, some eigenvalues are negative. ``count`` limits the
-    result to the largest.
+    result to the largest. The eigenvalues are on the host, P is where the matrices are.
     """
     if core is None:
         values, vectors = _largest(inner, count)
         return np.maximum(values, 0.0), vectors
-    values, vectors = np.linalg.eigh(inner)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))  # Rᵀ
-    values, turned = _largest(root.T @ core @ root, count)
+    xp = array_ops.namespace(inner)
+    values, vectors = xp.linalg.eigh(inner)
+    root = vectors * xp.sqrt(array_ops.clip(values, low=0.0))  # Rᵀ
+    values, turned = _largest(xp.matrix_transpose(root) @ core @ root, count)
     sizes = np.abs(values)
-    kept = sizes > cutoff(values, len(inner))
+    kept = sizes > cutoff(values, inner.shape[0])
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, sizes, 1.0)), 0.0)
-    return np.where(kept, values, 0.0), core @ (root @ (turned * scale))
+    turned = turned * array_ops.like(scale, turned)
+    return np.where(kept, values, 0.0), core @ (root @ turned)
 
 
-def _largest(A: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _largest(A: Array, count: int | None) -> tuple[np.ndarray, Array]:
     """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors."""
-    n = len(A)
+    n = A.shape[0]
+    if array_ops.is_foreign(A):
+        xp = array_ops.namespace(A)
+        values, vectors = xp.linalg.eigh(A)
+        return array_ops.to_numpy(values)[::-1][:count], xp.flip(vectors, axis=1)[:, :count]
     if count is None or 2 * count > n:  # beyond this, computing all takes hardly longer
         values, vectors = np.linalg.eigh(A)
     else:

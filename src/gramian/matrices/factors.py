@@ -201,12 +201,7 @@ class Factors:
         C, P = unprojected(self)
         if P is not None and 4 * W.shape[1] <= self.rank:
             # C (P W) costs far less than (C P) W, and C P is not rounded to float32 on the way.
-            right = P @ array_ops.like(W, P, xp.float64)
-
-            def product(columns: slice) -> Callable[..., Array]:
-                return lambda c, out: array_ops.matmul(array_ops.astype(c, xp.float64), right, out)
-
-            return C.restore(C.map(product, width=W.shape[1], dtype=xp.float64))
+            return C.restore(C.parts.matmul(P @ array_ops.like(W, P, xp.float64)))
         W = array_ops.astype(W, self.dtype)
 
         def prepare(columns: slice) -> Callable[..., Array]:

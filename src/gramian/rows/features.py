@@ -18,6 +18,8 @@ from gramian.rows.base import Rows
 from gramian.rows.joined import JoinedRows
 from gramian.rows.walks import Walk
 
+MOST_FUSED = 64  # columns that features are multiplied with; fused, more compute values repeatedly
+
 
 class FeatureRows(Rows):
     """Features of other rows, recomputed block by block in every walk.
@@ -122,6 +124,21 @@ class FeatureRows(Rows):
         """Return the walk over the underlying rows, with memory for the features."""
         row_bytes, serial = walk.work_bytes + self._row_bytes, walk.serial or self.serial
         return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
+
+    def matmul(self, V: Array) -> Array:
+        """Return the features times V (width, k), in V's dtype, by ``fused`` where that serves."""
+        features = self.features  # without self, as in ``_map``
+        fused = self.fused if V.shape[1] <= MOST_FUSED else None
+
+        def product(x: Array, out: Array) -> Array:
+            result = None if fused is None else fused.times(x, V)
+            if result is None:
+                result = array_ops.matmul(array_ops.astype(features(x), V.dtype), V, out)
+            return result
+
+        wide = (self.shape[1] + V.shape[1]) * array_ops.itemsize(V.dtype)
+        walk = Walk(V.shape[1], V.dtype, row_bytes=wide, label="features")
+        return self.rows._map(product, (), self._wider(walk))
 
     def collect(self) -> Array:
         return array_ops.like(self._values(), self.example())

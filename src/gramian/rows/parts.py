@@ -17,7 +17,7 @@ from gramian.rows.base import Rows
 from gramian.rows.features import FeatureRows, held
 from gramian.rows.joined import JoinedRows
 from gramian.rows.places import Place
-from gramian.rows.walks import Walk
+from gramian.rows.walks import Walk, by_label
 
 LEAST_KEPT = 0.02  # the smallest fraction of rows worth storing
 
@@ -211,6 +211,12 @@ class Parts:
             return part._values()
         return part.map(lambda z, out: z, width=part.shape[1], dtype=part.dtype, into=into)
 
+    def matmul(self, V: Array) -> Array:
+        """Return Z V for features of a single part that are computed in every walk."""
+        (part,) = self
+        assert isinstance(part, FeatureRows)
+        return part.matmul(V)
+
     def product(self) -> tuple[Parts, Array] | None:
         """Return C and P if Z has one part and is computed as their product."""
         product = getattr(self[0], "product", None) if len(self) == 1 else None
@@ -273,9 +279,7 @@ def in_parts(
     rows: Rows, labels: np.ndarray, maps: Sequence[Map], dtype: DType, serial: bool = False
 ) -> Parts:
     """Return features of rows in parts; the label of a row selects the map for its features."""
-    small = rows.shape[0] <= np.iinfo(np.int32).max
-    order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
-    edges = np.cumsum(np.bincount(labels, minlength=len(maps)))
+    order, edges = by_label(labels, len(maps))
     members = [
         FeatureRows(
             rows.choose(numbers), map_.features, map_.width, dtype,

@@ -17,6 +17,7 @@ from sklearn.utils import assert_all_finite, check_array
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.typing import ArrayLike, DType, T
+from gramian.rows.walks import by_label
 
 if TYPE_CHECKING:
     from gramian.rows.base import Rows
@@ -172,9 +173,8 @@ class Place:
 
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
         """Return the rows of each of ``count`` labels, in their order; labels: (n,)."""
-        order = np.argsort(labels, kind="stable")
-        edges = np.cumsum(np.bincount(labels, minlength=count))[:-1]
-        return [rows.choose(numbers) for numbers in np.split(order, edges)]
+        order, edges = by_label(labels, count)
+        return [rows.choose(numbers) for numbers in np.split(order, edges[:-1])]
 
     def by_parts(
         self, rows: Rows, prepare: Callable[[], Callable[[Rows, int], T]], *, serial: bool = False

@@ -149,6 +149,22 @@ def rounding_limit(gram: Gram, diagonal: np.ndarray) -> float:
     return 1000 * array_ops.eps(gram.dtype) * float(diagonal.max())
 
 
+def settled_diagonal(gram: Oracle) -> Array:
+    """Return the diagonal of K in float64, shape (n,), where the rows are; a cluster's is gathered.
+
+    Rounding below 0 is cut off.
+    """
+    diagonal = gathered(gram.diag())
+    xp = array_ops.namespace(diagonal)
+    # a copy, which callers may change
+    return array_ops.clip(xp.astype(diagonal, xp.float64, copy=True), low=0.0)
+
+
+def gathered(values: Array) -> Array:
+    """Return values with one entry per row as they are, or on the host if they are lazy."""
+    return array_ops.to_numpy(values) if array_ops.is_lazy(values) else values
+
+
 def host_diagonal(gram: Oracle) -> np.ndarray:
     """Return the diagonal of K in float64 on the host, shape (n,); rounding below 0 is cut off."""
     return np.maximum(array_ops.to_numpy(gram.diag()), 0.0, dtype=np.float64)

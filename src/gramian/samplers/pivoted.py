@@ -13,7 +13,7 @@ from gramian.backend.progress import progress
 from gramian.backend.threads import one_blas_thread
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
-from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, from_rows, gathered, settled_diagonal
 
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
 
@@ -26,14 +26,14 @@ class Pivoted:
 
     gram: Gram
     F: Array  # shape: (n, most)
-    left: np.ndarray  # the diagonal of K - F Fᵀ; shape: (n,)
+    left: Array  # the diagonal of K - F Fᵀ in float64, where the rows are; shape: (n,)
     pivots: np.ndarray  # row numbers
 
     @classmethod
     def start(cls, gram: Gram, most: int, dtype: DType) -> Pivoted:
         """Return a factor without pivots, and with memory for ``most``."""
         F = gram.rows.place.empty_columns(most, dtype)
-        return cls(gram, F, host_diagonal(gram), np.empty(0, dtype=np.intp))
+        return cls(gram, F, settled_diagonal(gram), np.empty(0, dtype=np.intp))
 
     @property
     def factor(self) -> Array:
@@ -77,9 +77,14 @@ class Pivoted:
         gram.evaluations += gram.shape[0] * len(rows)
         self.F = gram.rows.place.with_columns(self.F, used, new)
         self.pivots = np.append(self.pivots, rows)
-        explained = array_ops.host_float64(array_ops.row_norms(new))
-        self.left = np.maximum(self.left - explained, 0.0)
-        self.left[self.pivots] = 0.0
+        explained = gathered(array_ops.row_norms(new))
+        self.left -= array_ops.astype(explained, self.left.dtype)
+        self.left = array_ops.clip(self.left, low=0.0)
+        array_ops.put_rows(self.left[:, None], rows, xp.zeros_like(self.left[: len(rows), None]))
+
+    def left_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the diagonal of K - F Fᵀ at some rows, on the host."""
+        return array_ops.to_numpy(array_ops.take_rows(self.left, rows))
 
 
 @one_blas_thread()
@@ -104,23 +109,25 @@ def pivoted_cholesky(
     """
     m = min(m, gram.shape[0])
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
-    noise = rounding * array_ops.eps(gram.dtype) * float(state.left.max(initial=0.0))
-    enough = max(tol * float(state.left.sum()), noise)
+    xp = array_ops.namespace(state.left)
+    noise = rounding * array_ops.eps(gram.dtype) * float(xp.max(state.left))
+    enough = max(tol * float(xp.sum(state.left)), noise)
+    if weights is not None:
+        weights = array_ops.like(weights, state.left)
     with progress("pivoted Cholesky", m) as step:
-        while len(state.pivots) < m and state.left.sum() > enough:
+        while len(state.pivots) < m and float(xp.sum(state.left)) > enough:
             room = m - len(state.pivots)
             # Large blocks are faster; with a tolerance, which may end it early, small ones first.
             size = min(MOST_PIVOTS, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
             if greedy:
-                rows = np.array([int(np.argmax(state.left))])
-                lower = np.sqrt(state.left[rows])[:, None]
+                rows = np.array([int(xp.argmax(state.left))])
+                lower = np.sqrt(state.left_of(rows))[:, None]
             else:
-                mass = state.left if weights is None else weights * state.left
-                probabilities = mass / mass.sum()
-                drawn = rng.choice(len(probabilities), size=size, p=probabilities)
-                accepted, lower = _thin(state.residual_block(drawn), state.left[drawn], rng, room)
+                drawn = _drawn(state.left if weights is None else weights * state.left, size, rng)
+                offered = state.left_of(drawn)
+                accepted, lower = _thin(state.residual_block(drawn), offered, rng, room)
                 rows = drawn[accepted]
-            if state.left[rows].max() <= noise:
+            if state.left_of(rows).max() <= noise:
                 break
             state.extend(rows, lower)
             step(len(rows))
@@ -132,6 +139,14 @@ def factor_bytes(rows: Rows, m: int, dtype: DType | None = None) -> int:
     block = min(MOST_PIVOTS, max(4, m // 4))
     item = array_ops.itemsize(rows.dtype if dtype is None else dtype)
     return rows.shape[0] * (min(m, rows.shape[0]) + block) * item
+
+
+def _drawn(mass: Array, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw row numbers with replacement, in proportion to their mass (n,), where the mass is."""
+    xp = array_ops.namespace(mass)
+    edges = xp.cumulative_sum(mass)
+    ticks = array_ops.like(rng.random(size), mass)
+    return array_ops.to_numpy(xp.searchsorted(edges / edges[-1], ticks, side="right"))
 
 
 def _thin(

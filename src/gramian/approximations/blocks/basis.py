@@ -25,8 +25,8 @@ class Basis(NamedTuple):
 
     map: ProjectedKernel
     landmarks: Landmarks
-    points: Array  # the landmarks and further rows, (p, d); dropped after the fit
-    inverse: Array  # pseudo-inverse of these points' features, (rank, p); dropped as well
+    points: Array  # the landmarks and further rows, (p, d); this and ``inverse`` serve a fit only
+    inverse: Array  # pseudo-inverse of these points' features, (rank, p), where the points are
 
     @property
     def rank(self) -> int:
@@ -50,10 +50,7 @@ def find_basis(
     kernel, n = gram.kernel, gram.shape[0]
     count = min(n, points_of(rank))
     landmarks = sampler.select(gram, count, rng, y)
-    others = np.arange(n)
-    if landmarks.indices is not None:
-        others = np.setdiff1d(others, landmarks.indices)
-    others = rng.choice(others, size=min(count, len(others)), replace=False)
+    others = _others(n, count, landmarks, rng)
     points = _stack(landmarks.points, gram.rows.take(np.sort(others)))
     M, V = in_float64(landmarks.points), in_float64(points)  # shapes: (m, d) and (p, d)
     cutoff = max(count * np.finfo(float).eps, array_ops.eps(gram.dtype))
@@ -67,17 +64,21 @@ def find_basis(
     mapped = ProjectedKernel(
         kernel, landmarks.points, array_ops.like(projection, example), dtype=gram.dtype
     )
-    return Basis(mapped, landmarks, points, (left[:, :rank] / values[:rank]).T)
+    inverse = array_ops.like((left[:, :rank] / values[:rank]).T, example)
+    return Basis(mapped, landmarks, points, inverse)
 
 
-def host_rows(points: Array) -> ArrayRows:
-    """Return points as rows on the host; sparse points stay sparse."""
-    return ArrayRows(points if array_ops.issparse(points) else array_ops.to_numpy(points))
+def _others(n: int, count: int, landmarks: Landmarks, rng: np.random.Generator) -> np.ndarray:
+    """Draw ``count`` of n rows that are no landmarks, or all of these if there are fewer."""
+    known = np.empty(0, dtype=np.intp) if landmarks.indices is None else landmarks.indices
+    drawn = rng.choice(n, size=min(n, count + len(known)), replace=False)
+    return drawn[~np.isin(drawn, known)][:count]
 
 
 def in_float64(points: Array) -> np.ndarray:
-    """Return points on the host in float64, for small kernel matrices."""
-    return host_rows(points).data.astype(np.float64)
+    """Return points on the host in float64, for small kernel matrices; sparse ones stay sparse."""
+    points = points if array_ops.issparse(points) else array_ops.to_numpy(points)
+    return points.astype(np.float64)
 
 
 def _stack(landmarks: Array, rows: Array) -> Array:

@@ -21,6 +21,7 @@ from gramian.samplers.kmeans import centred, lloyd
 from gramian.samplers.plus_plus import plus_plus
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
+LEAST_CLUSTERED = 2_000
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 PARTITIONS = ("kmeans", "balanced", "spectral", "random")
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
@@ -110,7 +111,7 @@ def _row_bytes(rows: Rows, centres: Array) -> int:
 
 def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     """Return the centres of k-means on a subsample; shape (count, d)."""
-    n, size = rows.shape[0], _clustered_rows(rows, count)
+    n, size = rows.shape[0], _clustered_rows(rows, count, few=True)
     sample = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
     as_dense = size * rows.shape[1] * array_ops.itemsize(rows.dtype)
     if not array_ops.issparse(sample) or as_dense <= config.memory_budget() // 4:
@@ -156,10 +157,14 @@ def _host(x: Array) -> np.ndarray:
     return array_ops.host_float64(array_ops.dense(x))
 
 
-def _clustered_rows(rows: Rows, count: int) -> int:
-    """Return how many rows k-means uses: at most a quarter of the memory budget."""
+def _clustered_rows(rows: Rows, count: int, *, few: bool = False) -> int:
+    """Return how many rows k-means uses: at most a quarter of the memory budget.
+
+    If ``few`` are enough, there are fewer for few blocks.
+    """
     room = config.memory_budget() // 4 // rows.row_bytes
-    return min(rows.shape[0], max(CLUSTERED_ROWS, 100 * count), max(room, count))
+    enough = min(max(LEAST_CLUSTERED, 250 * count), CLUSTERED_ROWS) if few else CLUSTERED_ROWS
+    return min(rows.shape[0], max(enough, 100 * count), max(room, count))
 
 
 def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
@@ -167,7 +172,7 @@ def split_bytes(rows: Rows, how: str | Array, count: int) -> int:
     n, d = rows.shape
     result = 2 * 8 * n + 4 * 8 * count * d  # labels and centres
     if isinstance(how, str) and how == "kmeans":
-        return result + _clustered_rows(rows, count) * (rows.row_bytes + 24)
+        return result + _clustered_rows(rows, count, few=True) * (rows.row_bytes + 24)
     if isinstance(how, str) and how == "balanced":
         return result + _clustered_rows(rows, count) * (rows.row_bytes + 2 * 8 * d + 24)
     if isinstance(how, str) and how == "spectral":

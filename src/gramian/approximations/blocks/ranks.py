@@ -8,9 +8,12 @@ from typing import TypeVar
 import numpy as np
 import scipy.linalg
 
+from gramian.approximations.blocks.basis import in_float64
 from gramian.backend import array_ops
 from gramian.backend.threads import side_by_side
+from gramian.kernels import tiles
 from gramian.matrices.gram import Gram
+from gramian.rows import ArrayRows
 
 Result = TypeVar("Result")
 
@@ -28,7 +31,9 @@ def choose_ranks(
     def spectrum(i: int, rng: np.random.Generator) -> np.ndarray:
         n = int(sizes[i])
         rows = rng.choice(n, size=min(n, sample), replace=False)
-        K = array_ops.host_float64(grams[i].block(rows, rows))
+        points = in_float64(grams[i].rows.take(np.sort(rows)))
+        K = tiles.dense(grams[i].kernel, ArrayRows(points))
+        grams[i].evaluations += K.size
         values = scipy.linalg.eigvalsh(K, check_finite=False)[::-1]
         return np.maximum(values, 0.0) * (n / len(rows))
 

@@ -79,6 +79,7 @@ from gramian.backend.array_ops.products import (
 )
 from gramian.backend.array_ops.symmetric import (
     mirror_lower,
+    self_product,
     set_diagonal,
     solve_symmetric,
 )
@@ -137,6 +138,7 @@ __all__ = [
     "same_device",
     "same_dtype",
     "scatter_matrix",
+    "self_product",
     "set_diagonal",
     "settled",
     "short_indices",

@@ -6,9 +6,11 @@ import array_api_compat
 import numpy as np
 import scipy.linalg
 
-from gramian.backend.array_ops.conversion import astype
+from gramian.backend.array_ops.conversion import astype, empty
 from gramian.backend.array_ops.libraries import is_foreign, namespace, writes_in_place
 from gramian.backend.typing import Array
+
+PANEL = 256  # columns of a product at once
 
 
 def set_diagonal(a: Array, diagonal: Array) -> Array:
@@ -31,6 +33,23 @@ def mirror_lower(a: Array) -> Array:
         a[start:stop, start:stop] = lower + xp.matrix_transpose(xp.tril(lower, k=-1))
         a[start:stop, stop:] = xp.matrix_transpose(a[stop:, start:stop])
     return a
+
+
+def self_product(z: Array) -> Array:
+    """Return zᵀz of shape (k, k) for z of shape (n, k).
+
+    BLAS leaves out half of the work by itself. torch does not, so of wide matrices only the blocks
+    on and below the diagonal are multiplied.
+    """
+    xp, k = namespace(z), z.shape[1]
+    turned = xp.matrix_transpose(z)
+    if not array_api_compat.is_torch_array(z) or k <= 2 * PANEL:
+        return turned @ z
+    out = empty((k, k), z, z.dtype)
+    for start in range(0, k, PANEL):
+        stop = min(start + PANEL, k)
+        out[start:, start:stop] = turned[start:] @ z[:, start:stop]
+    return mirror_lower(out)
 
 
 def solve_symmetric(a: Array, b: Array) -> Array:

@@ -18,6 +18,8 @@ from gramian.learners.pca.moments import ROUNDED, Components, signs
 from gramian.learners.strategy import Strategy
 from gramian.matrices.gram import Gram
 
+BLOCKS_BESIDES = 6  # of vectors in a pass, in addition to those of all passes
+
 
 class Decomposed(Strategy[ComponentsProblem]):
     """Decompose the centred matrix, as far as LAPACK needs to."""
@@ -36,7 +38,7 @@ class Decomposed(Strategy[ComponentsProblem]):
         return problem.with_pre_images(step)
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
-        gram = problem.gram.persist()
+        gram = _kept(problem.gram)
         means = _means(gram, problem.centred)
         values, vectors = _decompose(gram, means, problem.count(gram.shape[0]))
         return _analysis(problem, gram, means, values, vectors)
@@ -50,13 +52,12 @@ class Krylov(Strategy[ComponentsProblem]):
 
     def memory(self, problem: ComponentsProblem) -> Sequence[Amounts]:
         n = problem.gram.shape[0]
-        width = _width(n, problem.count(n))
-        # The basis and its image, one of them twice while it grows.
-        space = 3 * 8 * n * width * _most_passes(problem, n, width)
+        width = _width(problem.gram, problem.count(n))
+        space = 8 * n * width * (_most_passes(problem, n, width) + BLOCKS_BESIDES)
         return problem.with_pre_images({**_other_memory(problem), "Krylov space": space})
 
     def solve(self, problem: ComponentsProblem) -> Analysis:
-        gram = problem.gram.persist()
+        gram = _kept(problem.gram)
         means = _means(gram, problem.centred)
         with one_blas_thread():
             values, vectors, met, passes, tol = self._iterate(problem, gram)
@@ -75,7 +76,7 @@ class Krylov(Strategy[ComponentsProblem]):
             return centred(array_ops.astype(gram.matmul(centred(V)), xp.float64))
 
         k = problem.count(n)
-        width = _width(n, k)
+        width = _width(problem.gram, k)
         start = array_ops.like(problem.rng.standard_normal((n, width)), gram.diag(), xp.float64)
         passes = _most_passes(problem, n, width)
         tol = max(not_negative("KernelPCA", "tol", problem.tol), 50 * array_ops.eps(gram.dtype))
@@ -91,20 +92,33 @@ def _other_memory(problem: ComponentsProblem) -> Amounts:
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
     k, tile = problem.count(n), min(n, tile_columns(gram.rows.example()))
     return {
-        "kernel matrix": gram.kept_bytes,
+        "kernel matrix": gram.nbytes if _keeps(gram) else 0,
         "blocks of the matrix": gram.product_bytes,
         "components": 4 * 8 * n * k,
         "blocks": gram.rows.walk_bytes(item * (tile + 4 * k)),
     }
 
 
-def _width(n: int, k: int) -> int:
-    """Return the number of columns of a Krylov block."""
-    return min(n, k + max(8, k // 4))
+def _keeps(gram: Gram) -> bool:
+    """Whether the whole matrix is stored: if it takes at most a quarter of the memory budget."""
+    return gram.nbytes <= config.memory_budget() // 4
+
+
+def _kept(gram: Gram) -> Gram:
+    return gram.stored() if _keeps(gram) else gram
+
+
+def _width(gram: Gram, k: int) -> int:
+    """Return the number of columns of a Krylov block.
+
+    Passes over a stored matrix are cheap, and narrow blocks need fewer columns in all; two of them
+    have k. Otherwise a pass costs far more than its columns, and wide blocks need fewer passes.
+    """
+    return min(gram.shape[0], max(8, -(-k // 2)) if _keeps(gram) else k + max(8, k // 4))
 
 
 def _most_passes(problem: ComponentsProblem, n: int, width: int) -> int:
-    room = config.memory_budget() // 2 // (3 * 8 * n * width)
+    room = config.memory_budget() // 2 // (8 * n * width) - BLOCKS_BESIDES
     return max(2, min(positive_integer("KernelPCA", "max_iter", problem.max_iter), room))
 
 

@@ -7,7 +7,6 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array, DType
@@ -37,12 +36,15 @@ class Components(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Counts, means and scatter matrices of features, for each part, in float64 on the host."""
+    """Counts, means and scatter matrices of features, for each part, in float64.
+
+    They are in the array library of the features, and on their device.
+    """
 
     counts: list[int]
-    means: list[np.ndarray]  # (columns,)
-    scatters: list[np.ndarray]  # Σ (z - mean)(z - mean)ᵀ, (columns, columns)
-    first: list[np.ndarray]  # features of the first rows, (rows, columns)
+    means: list[Array]  # (columns,)
+    scatters: list[Array]  # Σ (z - mean)(z - mean)ᵀ, (columns, columns)
+    first: list[Array]  # features of the first rows, (rows, columns)
     trace: float | None  # Σ k(x, x); None to use the trace of K̃
 
     @classmethod
@@ -69,8 +71,7 @@ class Moments(NamedTuple):
 
             def part(z: Array) -> tuple[Array, Array]:
                 z = z - array_ops.like(shift, z, z.dtype)
-                turned = xp.matrix_transpose(z)
-                return turned @ z, xp.sum(z, axis=0, dtype=xp.float64)
+                return array_ops.self_product(z), xp.sum(z, axis=0, dtype=xp.float64)
 
             return part
 
@@ -79,12 +80,13 @@ class Moments(NamedTuple):
         for count, shift, sums in zip(
             counts, shifts, factors.sum(prepare, row_bytes=spare), strict=True
         ):
-            squares, total = map(_host, sums)
+            squares, total = map(_double, sums)
             apart = total / max(count, 1)
             # The shift as it was subtracted, in the dtype of the features.
-            means.append(_host(array_ops.like(shift, sums[0], factors.dtype)) + apart)
-            scatters.append(squares - count * np.outer(apart, apart))
-        return cls(counts, means, scatters, [_host(Z.collect()) for Z in few.parts], trace)
+            means.append(_double(array_ops.like(shift, total, factors.dtype)) + apart)
+            squares -= count * (apart[:, None] * apart)
+            scatters.append(squares)
+        return cls(counts, means, scatters, [_double(Z.collect()) for Z in few.parts], trace)
 
     def plus(self, other: Moments) -> Moments:
         """Add further rows, without cancellation (Chan, Golub and LeVeque, 1983)."""
@@ -98,11 +100,16 @@ class Moments(NamedTuple):
             other.scatters,
             strict=True,
         ):
+            mean, scatter = (array_ops.like(old, other_mean) for old in (mean, scatter))
             n, apart = max(a + b, 1), other_mean - mean
             counts.append(a + b)
             means.append(mean + (b / n) * apart)
-            scatters.append(scatter + other_scatter + (a * b / n) * np.outer(apart, apart))
-        first = [np.concatenate(pair) for pair in zip(self.first, other.first, strict=True)]
+            squares = (a * b / n) * (apart[:, None] * apart)
+            scatters.append(scatter + other_scatter + squares)
+        first = [
+            array_ops.concat_rows([array_ops.like(old, new), new])
+            for old, new in zip(self.first, other.first, strict=True)
+        ]
         known = self.trace is not None and other.trace is not None
         trace = self.trace + other.trace if known else None  # type: ignore[operator]
         return Moments(counts, means, scatters, first, trace)
@@ -116,46 +123,62 @@ class Moments(NamedTuple):
         self, core: BlockCore | None, k: int, dtype: DType = np.float64, *, centred: bool = True
     ) -> Components:
         """Return the k leading components of K̃ = Z S Zᵀ, for features of this dtype."""
-        r = sum(map(len, self.means))
+        r = sum(mean.shape[0] for mean in self.means)
         config.check_fits(
             3 * 8 * r**2,
             f"the decomposition of a matrix of {counted(r, 'feature')}",
             "Use fewer features",
         )
         mean, scatter = self._pooled()
+        xp = array_ops.namespace(scatter)
         if not centred:
-            scatter, mean = scatter + self.n * np.outer(mean, mean), np.zeros_like(mean)
-        S = None if core is None else core.dense()
+            scatter = scatter + self.n * (mean[:, None] * mean)
+            mean = xp.zeros_like(mean)
+        S = None if core is None else array_ops.like(core.dense(), scatter)
         with few_blas_threads(r):
             values, P = linalg.spectrum(scatter, S, k)
-        total = float(np.trace(scatter) if S is None else np.vdot(scatter, S))
+        total = float(xp.linalg.trace(scatter) if S is None else xp.sum(scatter * S))
         of_mean = self.n * float(mean @ (mean if S is None else S @ mean))
         rounding = (ROUNDED * array_ops.eps(dtype)) ** 2 * abs(total + of_mean)  # of each feature
         values = np.where(values > max(linalg.cutoff(values, r), rounding), values, 0.0)
-        P = np.where(values > 0, P, 0.0)  # scores in directions without variance are 0
+        # Scores in directions without variance are 0.
+        P = P * array_ops.like((values > 0).astype(np.float64), P)
         if self.trace is not None:
             # The exact diagonal; the part of the mean is small, and its estimate from K̃ close.
             total = max(self.trace - of_mean, total)
         P = P * self._signs(P, mean @ P)
         return Components(values, P, mean @ P, total)
 
-    def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
+    def _pooled(self) -> tuple[Array, Array]:
         """Return the mean (r,) of all rows and their scatter (r, r), within and between parts."""
-        n = max(self.n, 1)
-        shares = np.array(self.counts) / n
-        mean = np.concatenate([w * m for w, m in zip(shares, self.means, strict=True)])
-        scatter = scipy.linalg.block_diag(*self.scatters)
-        if len(self.means) > 1:
-            apart = scipy.linalg.block_diag(*self.means) - mean
-            scatter += apart.T @ (np.array(self.counts)[:, None] * apart)
+        if len(self.means) == 1:
+            return self.means[0], self.scatters[0]
+        n, xp = max(self.n, 1), array_ops.namespace(self.means[0])
+        mean = xp.concat([c / n * m for c, m in zip(self.counts, self.means, strict=True)])
+        apart = _block_diagonal([m[None, :] for m in self.means]) - mean
+        counts = array_ops.like(np.array(self.counts, dtype=np.float64), mean)
+        scatter = _block_diagonal(self.scatters)
+        scatter += xp.matrix_transpose(apart) @ (counts[:, None] * apart)
         return mean, scatter
 
-    def _signs(self, P: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    def _signs(self, P: Array, offset: Array) -> Array:
         """Return signs (k,) for P (r, k) that make the largest score of the first rows positive."""
-        edges = [0, *accumulate(map(len, self.means))]
+        edges = [0, *accumulate(mean.shape[0] for mean in self.means)]
         parts = zip(self.first, pairwise(edges), strict=True)
-        scores = np.concatenate([z @ P[start:stop] - offset for z, (start, stop) in parts])
-        return signs(scores)
+        scores = [z @ P[start:stop, :] - offset for z, (start, stop) in parts]
+        return signs(array_ops.concat_rows(scores))
+
+
+def _block_diagonal(blocks: list[Array]) -> Array:
+    """Return the block-diagonal matrix of these blocks, each of two dimensions."""
+    shape = sum(block.shape[0] for block in blocks), sum(block.shape[1] for block in blocks)
+    out = array_ops.empty(shape, blocks[0], blocks[0].dtype)
+    out[...] = 0
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
 
 
 def signs(vectors: Array) -> Array:
@@ -166,10 +189,10 @@ def signs(vectors: Array) -> Array:
     return xp.where(found == 0, xp.ones_like(found), found)
 
 
-def _guessed_mean(Z: Rows) -> np.ndarray:
-    some = _host(Z.take(np.arange(min(Z.shape[0], SHIFT_ROWS))))
-    return some.sum(axis=0) / max(len(some), 1)
+def _guessed_mean(Z: Rows) -> Array:
+    some = _double(Z.take(np.arange(min(Z.shape[0], SHIFT_ROWS))))
+    return Z.xp.sum(some, axis=0) / max(some.shape[0], 1)
 
 
-def _host(z: Array) -> np.ndarray:
-    return np.asarray(array_ops.to_numpy(z), np.float64)
+def _double(z: Array) -> Array:
+    return array_ops.astype(z, array_ops.namespace(z).float64)

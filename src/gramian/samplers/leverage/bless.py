@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramian.matrices.gram import Gram
-from gramian.samplers.base import host_diagonal
+from gramian.samplers.base import settled_diagonal
 from gramian.samplers.leverage.base import LeverageSampler
 from gramian.samplers.leverage.scores import (
     Dictionary,
@@ -55,9 +55,10 @@ class BLESS(LeverageSampler):
         return n + sum(size * (n + size) for size in doublings(16, m))
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
-        n, largest = gram.shape[0], host_diagonal(gram).max()
-        rows, scores = np.arange(n), np.ones(n)
-        for size in doublings(16, m):
+        n, largest = gram.shape[0], float(gram.rows.xp.max(settled_diagonal(gram)))
+        sizes = doublings(16, m)
+        rows, scores = _some_rows(n, sizes[0], rng), np.ones(sizes[0])
+        for size in sizes:
             picked, probabilities = draw(scores, size, rng)
             dictionary = Dictionary(gram, rows[picked], n / len(rows) / probabilities)
             ridge = self._ridge(dictionary.values, size, gram.dtype)
@@ -65,6 +66,15 @@ class BLESS(LeverageSampler):
                 ridge = suitable_ridge(dictionary.values, size, floor=ridge)
             # An upper bound on each row's probability, about size / dimension times its score.
             rate = min(1.0, size / covered_dimension(size) * largest / ridge)
-            rows = rng.choice(n, max(m, int(np.ceil(rate * n))), replace=False)
+            rows = _some_rows(n, max(m, int(np.ceil(rate * n))), rng)
             scores = dictionary.scores(rows, ridge)
         return rows, scores
+
+
+def _some_rows(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw ``size`` of n rows without replacement; their numbers are in ascending order."""
+    if size >= n:
+        return np.arange(n)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rng.choice(n, size, replace=False, shuffle=False)] = True
+    return np.flatnonzero(chosen)

@@ -52,6 +52,6 @@ class RecursiveLeverage(LeverageSampler):
         for size in sizes:
             picked, probabilities = draw(scores, m, rng)
             dictionary = Dictionary(gram, rows[picked], 1 / probabilities)
-            rows = order[:size]
+            rows = np.sort(order[:size])
             scores = dictionary.scores(rows, self._ridge(dictionary.values, m, gram.dtype))
         return rows, scores

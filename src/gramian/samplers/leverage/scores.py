@@ -8,8 +8,9 @@ from scipy.optimize import brentq
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
+from gramian.backend.threads import few_blas_threads
 from gramian.matrices.gram import Gram
-from gramian.samplers.base import host_diagonal
+from gramian.samplers.base import gathered, settled_diagonal
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -22,31 +23,39 @@ class Dictionary:
         core = array_ops.host_float64(gram.block(rows, rows))
         self.values, self.vectors = spectrum(self.root[:, None] * core * self.root)
 
-    def scores(self, rows: np.ndarray, ridge: float) -> np.ndarray:
-        """Return (k_ii - k_iS W^½ (W^½ K_SS W^½ + ridge I)⁻¹ W^½ k_Si) / ridge for these rows."""
+    def scores(self, rows: np.ndarray, ridge: float) -> Array:
+        """Return (k_ii - k_iS W^½ (W^½ K_SS W^½ + ridge I)⁻¹ W^½ k_Si) / ridge for these rows.
+
+        Row numbers are in ascending order. The scores are where the rows are.
+        """
+        gram, dtype, double = self.gram, self.gram.dtype, self.gram.rows.xp.float64
         solve = self.root[:, None] * self.vectors / np.sqrt(self.values + ridge)
-        gram, order = self.gram, np.argsort(rows)
+        solve = array_ops.like(solve, gram.rows.example(), dtype)
         tile = gram.kernel.against(gram.points.take(self.rows))
+        everything = len(rows) == gram.shape[0]
 
         def explained(x: Array, out: Array) -> Array:
-            return array_ops.like(array_ops.row_norms(array_ops.host_float64(tile(x)) @ solve), out)
+            norms = array_ops.row_norms(array_ops.astype(tile(x), dtype) @ solve)
+            return array_ops.astype(norms, double)
 
         gram.evaluations += len(rows) * len(self.rows)
-        known = gram.rows.choose(rows[order]).map(
+        known = (gram.rows if everything else gram.rows.choose(rows)).map(
             explained,
-            dtype=gram.rows.xp.float64,
+            dtype=double,
             row_bytes=2 * 8 * len(self.rows),
             serial=gram.kernel.serial,
             label="leverage scores",
         )
-        left = host_diagonal(gram)[rows]
-        left[order] -= array_ops.to_numpy(known)
-        return np.clip(left, 0.0, ridge) / ridge
+        left = settled_diagonal(gram)
+        left = left if everything else array_ops.take_rows(left, rows)
+        left -= gathered(known)
+        return array_ops.clip(left, 0.0, ridge) / ridge
 
 
 def spectrum(K: np.ndarray) -> Pair:
     """Return eigenvalues (n,), those below 0 set to 0, and eigenvectors (n, n) of K (n, n)."""
-    values, vectors = eigh(K, driver="evd", check_finite=False)
+    with few_blas_threads(len(K)):
+        values, vectors = eigh(K, driver="evd", check_finite=False)
     return np.maximum(values, 0.0), vectors
 
 
@@ -85,26 +94,38 @@ def doublings(least: int, size: int) -> list[int]:
     return sizes[::-1]
 
 
-def draw(scores: np.ndarray, size: int, rng: np.random.Generator) -> Pair:
+def draw(scores: Array, size: int, rng: np.random.Generator) -> Pair:
     """Draw ``size`` distinct positions; all with a positive score if there are fewer.
 
     Returns the positions and the probability with which each was drawn: min(1, c scores_i), where
     c makes the expected number ``size``. Systematic sampling in a random order then draws exactly
-    that many.
+    that many. The work is done where the scores are; the result is on the host.
     """
-    scores = np.where(scores > 1e-300, scores, 0.0)  # too small to divide by
-    if not scores.any():
-        scores = np.ones_like(scores)
-    positive = np.flatnonzero(scores)
-    if len(positive) <= size:
+    xp = array_ops.namespace(scores)
+    scores = xp.where(scores > 1e-300, scores, xp.zeros_like(scores))  # too small to divide by
+    if not bool(xp.any(scores > 0)):
+        scores = xp.ones_like(scores)
+    if int(xp.count_nonzero(scores)) <= size:
+        positive = np.flatnonzero(array_ops.to_numpy(scores))
         return positive, np.ones(len(positive))
-    falling = np.sort(scores)[::-1]
-    rest = np.cumsum(falling[::-1])[::-1][:size]
-    certain = np.argmax((size - np.arange(size)) * falling[:size] <= rest)
-    factor = (size - certain) / rest[certain]
-    order = rng.permutation(positive)
-    chances = np.minimum(factor * scores[order], 1.0)
-    edges = np.cumsum(chances)
-    ticks = (rng.uniform() + np.arange(size)) / size
-    picked = np.unique(np.searchsorted(edges / edges[-1], ticks))
-    return order[picked], chances[picked]
+    order = rng.permutation(scores.shape[0])
+    chances = array_ops.take_rows(_chances(scores, size), order)
+    edges = xp.cumulative_sum(chances)
+    ticks = np.minimum((rng.uniform() + np.arange(size)) / size, np.nextafter(1.0, 0.0))
+    ticks = array_ops.like(ticks, edges)
+    picked = np.unique(array_ops.to_numpy(xp.searchsorted(edges / edges[-1], ticks, side="right")))
+    return order[picked], array_ops.to_numpy(array_ops.take_rows(chances, picked))
+
+
+def _chances(scores: Array, size: int) -> Array:
+    """Return min(1, c scores_i), with the c at which they add up to ``size``."""
+    xp = array_ops.namespace(scores)
+    certain, count = xp.zeros_like(scores, dtype=xp.bool), 0
+    while True:  # rows that are certain leave fewer draws, and a larger c, to the others
+        rest = float(xp.sum(xp.where(certain, xp.zeros_like(scores), scores)))
+        chances = scores * ((size - count) / rest)
+        more = certain | (chances >= 1.0)
+        before, count = count, int(xp.count_nonzero(more))
+        if count == before:
+            return xp.where(certain, xp.ones_like(scores), chances)
+        certain = more

@@ -320,8 +320,21 @@ def _foreign_factor(A: Array) -> Array:
     return L
 
 
+def lower_leaves(A: Array) -> Array:
+    """Return the Cholesky factors of stacked matrices (b, n, n), NaN where there is none."""
+    if array_api_compat.is_torch_array(A):
+        import torch
+
+        L, failed = torch.linalg.cholesky_ex(A)
+        return torch.where(failed[:, None, None] == 0, L, torch.nan)  # without waiting for it
+    return _foreign_factor(A)
+
+
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
-    """Return L⁻¹ B for a lower triangle L, or L⁻ᵀ B; B has shape (n, k)."""
+    """Return L⁻¹ B for a lower triangle L, or L⁻ᵀ B; B has shape (n, k).
+
+    Other libraries than NumPy also take stacked triangles and right-hand sides.
+    """
     if not array_ops.is_foreign(L):
         return scipy.linalg.solve_triangular(
             L, B, trans=1 if transposed else 0, lower=True, check_finite=False

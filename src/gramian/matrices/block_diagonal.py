@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import array_api_compat
 import numpy as np
 
 from gramian.backend import array_ops, config
@@ -17,6 +18,8 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Place, Rows
 
 TASKS = 4  # of each worker of a cluster
+BATCH_BYTES = 2**30  # at most this much of D is decomposed together
+UNEVEN = 1.2  # a block of a batch has at most so many times the rows of any other
 Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
 
 
@@ -87,6 +90,50 @@ class Grouped:
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(len(self.order), dtype=self.order.dtype)
         return array_ops.take_rows(V, inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Blocks that are computed together: arrays of theirs are stacked, shorter ones padded by 0."""
+
+    blocks: tuple[int, ...]  # their numbers
+    spans: tuple[slice, ...]  # their rows, in the order of the blocks
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.array([span.stop - span.start for span in self.spans])
+
+    @property
+    def height(self) -> int:
+        return int(self.sizes.max())
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Whether a row of a stacked array is of a block, or padding; (blocks, height)."""
+        return np.arange(self.height) < self.sizes[:, None]
+
+    def stack(self, V: Array) -> Array:
+        """Return the parts of an arranged array (n, k), of shape (blocks, height, k)."""
+        return self.padded((V[span, :] for span in self.spans), V.shape[1])
+
+    def padded(self, parts: Iterable[Array], width: int) -> Array:
+        """Stack one matrix of each block, of no more than ``width`` columns."""
+        out: Array = None
+        for i, part in enumerate(parts):
+            if len(self.spans) == 1:
+                return part[None, ...]
+            if out is None:
+                xp, shape = array_ops.namespace(part), (len(self.spans), self.height, width)
+                out = xp.zeros(shape, dtype=part.dtype, device=array_api_compat.device(part))
+            out[i, : part.shape[0], : part.shape[1]] = part
+        return out
+
+    def put(self, target: Array, stacked: Array, columns: np.ndarray) -> None:
+        """Write a stacked array into columns of an arranged one; a single one fills them all."""
+        for i, span in enumerate(self.spans):
+            for j, column in enumerate(columns):
+                own = stacked[i, : span.stop - span.start, min(j, stacked.shape[2] - 1)]
+                target[span, int(column)] = own
 
 
 def _arranged(rows: Rows, order: np.ndarray) -> Array:
@@ -185,7 +232,49 @@ class BlockDiagonal:
         squares = 2 if self.width else 1  # K_bb and Z_b Z_bᵀ
         item = array_ops.itemsize(self.dtype)
         each = item * (squares * self.largest + 2 * self.width) + 2 * self.groups.row_bytes
-        return self.at_once * self.largest * each
+        return max(self.at_once * self.largest * each, self._batch_bytes if self._stacks else 0)
+
+    @property
+    def _stacks(self) -> bool:
+        """Whether blocks are computed in batches: a device is idle with one at a time."""
+        return array_ops.is_on_gpu(self.groups.points) and not self.kernel.serial
+
+    @property
+    def _batch_bytes(self) -> int:
+        return min(BATCH_BYTES, config.memory_budget() // 8)
+
+    def batches(self) -> list[Batch]:
+        """Return the blocks in batches: each alone, or some of similar size together."""
+        order = np.arange(len(self))
+        if self._stacks:
+            order = np.argsort(-self.groups.sizes, kind="stable")
+        members: list[list[int]] = []
+        for b in map(int, order):
+            if members and self._stacks and self._belongs(b, members[-1]):
+                members[-1].append(b)
+            else:
+                members.append([b])
+        return list(map(self.batch, members))
+
+    def batch(self, blocks: Sequence[int]) -> Batch:
+        """Return the batch of these blocks."""
+        return Batch(tuple(blocks), tuple(map(self.groups.span, blocks)))
+
+    def _belongs(self, b: int, members: list[int]) -> bool:
+        """Whether a block joins a batch, whose first block is the largest."""
+        height, size = (int(self.groups.sizes[i]) for i in (members[0], b))
+        item = array_ops.itemsize(self.dtype)
+        fits = (len(members) + 1) * height**2 * item <= self._batch_bytes
+        return fits and height <= UNEVEN * size
+
+    def stacked(self, batch: Batch) -> tuple[Array, Array | None]:
+        """D_b of a batch, of shape (blocks, height, height), and Z_b, (blocks, height, r)."""
+        rows = [self.groups.rows(b) for b in batch.blocks]
+        features = [self.features(x) for x in rows]
+        D = batch.padded(map(self.left_out, rows, features), batch.height)
+        if self._features is None:
+            return D, None
+        return D, batch.padded(features, self.width)
 
     def features(self, x: Array) -> Array | None:
         """The features of an array of rows, of shape (n, r); None where there are none."""
@@ -217,21 +306,27 @@ class BlockDiagonal:
             K -= self._features(x) @ array_ops.namespace(K).matrix_transpose(self._features(y))
         return K
 
-    def walk(self, function: Callable[[int], Any], label: str = "blocks") -> Iterator[Any]:
-        """Yield what a function gives for each block, in their order.
+    def walk(
+        self,
+        function: Callable[[Any], Any],
+        label: str = "blocks",
+        over: Iterable[Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield what a function gives for each block, or each of ``over``, in their order.
 
-        Blocks run side by side, each in one thread, and few results wait to be used.
+        They run side by side, each in one thread, and few results wait to be used.
         """
         workers = self.at_once
         share = max(config.memory_budget() // workers, 1)
+        things = range(len(self)) if over is None else list(over)
 
-        def alone(b: int) -> Any:
+        def alone(b: Any) -> Any:
             if workers == 1:
                 return function(b)
             with config.config_context(n_threads=1, memory_budget=share, progress=False):
                 return function(b)
 
-        return in_order(alone, range(len(self)), workers, label, waiting=workers + 1)
+        return in_order(alone, things, workers, label, waiting=workers + 1)
 
     def each(self, function: Callable[[int], Any], label: str = "blocks") -> list[Any]:
         """Return what a function gives for each block."""

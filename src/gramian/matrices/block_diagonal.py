@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -333,8 +334,11 @@ class BlockDiagonal:
         return list(self.walk(function, label))
 
     def persist(self, room: int) -> BlockDiagonal:
-        """Return this matrix with its blocks kept, if they fit into so many bytes."""
-        if self._kept is not None or self.nbytes > room:
+        """Return this matrix with its blocks kept, if they fit into so many bytes.
+
+        Workers of a cluster have the rows of their blocks, and compute them for each product.
+        """
+        if self._kept is not None or self.nbytes > room or self.shares():
             return self
         blocks = self.each(self.block)
         return BlockDiagonal(self.kernel, self.groups, self._features, self.width, blocks)
@@ -352,18 +356,29 @@ class BlockDiagonal:
 
     def matmul(self, V: Array) -> Array:
         """Return D @ V, in float64."""  # V: (n, k)
-        arranged = self.groups.arrange(V)
-        xp = array_ops.namespace(arranged)
-        out = array_ops.empty(arranged.shape, arranged, xp.float64)
+        arranged, edges = self.groups.arrange(V), self.groups.edges
+        parts = [
+            partial(BlockDiagonal._times, self.only(a, b), arranged[edges[a] : edges[b], ...])
+            for a, b in self.shares()
+        ]
+        if not parts:
+            return self.groups.restore(self._times(arranged))
+        assert self.place is not None
+        return self.groups.restore(array_ops.concat_rows(self.place.call(parts) or []))
+
+    def _times(self, V: Array) -> Array:
+        """D @ V for V (n, k) in the order of the blocks."""
+        xp = array_ops.namespace(V)
+        out = array_ops.empty(V.shape, V, xp.float64)
 
         def product(b: int) -> None:
             span = self.groups.span(b)
             if span.stop > span.start:
-                v = array_ops.astype(arranged[span, ...], self.dtype)
+                v = array_ops.astype(V[span, ...], self.dtype)
                 out[span, ...] = array_ops.astype(self.block(b) @ v, xp.float64)
 
         self.each(product)
-        return self.groups.restore(out)
+        return out
 
     def columns(self, numbers: np.ndarray) -> Array:
         """Return some columns of D, in float64; shape (n, len(numbers))."""

@@ -20,6 +20,7 @@ from gramian.rows import ArrayRows, Place, Rows
 
 TASKS = 4  # of each worker of a cluster
 BATCH_BYTES = 2**30  # at most this much of D is decomposed together
+TOGETHER = 3000  # larger blocks keep a GPU busy by themselves, and are then decomposed faster
 UNEVEN = 1.2  # a block of a batch has at most so many times the rows of any other
 Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
 
@@ -39,10 +40,7 @@ class Grouped:
     @classmethod
     def of(cls, rows: Rows, labels: np.ndarray, count: int) -> Grouped:
         """Group rows by their labels from 0 to ``count`` - 1."""
-        labels = np.asarray(labels)
-        small = len(labels) <= np.iinfo(np.int32).max
-        order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
-        edges = np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
+        order, edges = by_block(np.asarray(labels), count)
         return cls(_arranged(rows, order), order, edges, rows.row_bytes)
 
     @classmethod
@@ -135,6 +133,14 @@ class Batch:
             for j, column in enumerate(columns):
                 own = stacked[i, : span.stop - span.start, min(j, stacked.shape[2] - 1)]
                 target[span, int(column)] = own
+
+
+def by_block(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order in which rows with these labels lie in blocks, and the blocks' edges."""
+    short = labels.astype(np.int16) if count <= np.iinfo(np.int16).max else labels  # radix sort
+    small = len(labels) <= np.iinfo(np.int32).max
+    order = np.argsort(short, kind="stable").astype(np.int32 if small else np.int64)
+    return order, np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
 
 
 def _arranged(rows: Rows, order: np.ndarray) -> Array:
@@ -266,7 +272,7 @@ class BlockDiagonal:
         height, size = (int(self.groups.sizes[i]) for i in (members[0], b))
         item = array_ops.itemsize(self.dtype)
         fits = (len(members) + 1) * height**2 * item <= self._batch_bytes
-        return fits and height <= UNEVEN * size
+        return fits and height <= min(UNEVEN * size, TOGETHER)
 
     def stacked(self, batch: Batch) -> tuple[Array, Array | None]:
         """D_b of a batch, of shape (blocks, height, height), and Z_b, (blocks, height, r)."""

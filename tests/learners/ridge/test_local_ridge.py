@@ -17,7 +17,6 @@ from gramian import (
     Nystroem,
     config_context,
 )
-from gramian.backend import triangles
 from gramian.learners.ridge import block_systems, classifier
 from gramian.matrices import block_diagonal
 from gramian.matrices.block_diagonal import Batch, BlockDiagonal
@@ -210,7 +209,6 @@ def test_blocks_computed_together_give_the_same(X, Y, inner, alpha, weighted, mo
     torch, w = pytest.importorskip("torch"), weights_of(weighted)
     one_by_one = KernelRidge(alpha, kernel=fitted(inner, X)).fit(X, Y, w)
     monkeypatch.setattr(BlockDiagonal, "_stacks", True)
-    monkeypatch.setattr(triangles, "LEAF", 8)
     monkeypatch.setattr(block_diagonal, "UNEVEN", 3.0)
     tensors, sizes = torch.asarray(X), []
     padded = Batch.padded

@@ -57,6 +57,13 @@ class Grouped:
         return np.diff(self.edges)
 
     @property
+    def labels(self) -> np.ndarray:
+        """The block of each row of the data."""
+        labels = np.empty(len(self.order), dtype=np.int32)
+        labels[self.order] = np.repeat(np.arange(len(self)), self.sizes)
+        return labels
+
+    @property
     def nbytes(self) -> int:
         """The memory of the rows and of their order."""
         entries = self.points.nnz * 2 if array_ops.issparse(self.points) else self.points.size
@@ -251,10 +258,10 @@ class BlockDiagonal:
         return min(BATCH_BYTES, config.memory_budget() // 8)
 
     def batches(self) -> list[Batch]:
-        """Return the blocks in batches: each alone, or some of similar size together."""
-        order = np.arange(len(self))
+        """Return blocks that have rows in batches: each alone, or some of similar size together."""
+        order = np.flatnonzero(self.groups.sizes)
         if self._stacks:
-            order = np.argsort(-self.groups.sizes, kind="stable")
+            order = order[np.argsort(-self.groups.sizes[order], kind="stable")]
         members: list[list[int]] = []
         for b in map(int, order):
             if members and self._stacks and self._belongs(b, members[-1]):
@@ -352,8 +359,7 @@ class BlockDiagonal:
     def take(self, numbers: np.ndarray) -> BlockDiagonal:
         """Return D of the rows with these numbers."""
         numbers = np.asarray(numbers)
-        labels = np.empty(len(self.groups.order), dtype=np.int32)
-        labels[self.groups.order] = np.repeat(np.arange(len(self)), self.groups.sizes)
+        labels = self.groups.labels
         where = np.empty(len(labels), dtype=np.int64)
         where[self.groups.order] = np.arange(len(labels))
         rows = ArrayRows(array_ops.take_rows(self.groups.points, where[numbers]))

@@ -235,3 +235,14 @@ def test_probabilities_need_the_diagonal_of_few_rows_only(X, inner, monkeypatch)
         lambda self, batch, found: found.inverse_diagonal(),
     )
     assert_allclose(some, clone(model).fit(X, y).predict_proba(X))
+
+
+def test_a_block_without_rows_changes_nothing(X, Y, capfd):
+    """Rows find the nearest centre of a fitted partition, and a block may get none."""
+    local, near = fitted(KERNEL, X), X[:60] * 0.01
+    model = KernelRidge(("loo", [0.1, 1.0]), local).fit(near, Y[:60])
+    assert (local.factor(near).local.groups.sizes == 0).any()
+    expected = KernelRidge(("loo", [0.1, 1.0]), kernel="precomputed")
+    expected.fit(local(near), Y[:60])
+    assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-8)
+    assert capfd.readouterr() == ("", "")

@@ -86,6 +86,7 @@ class Blocks:
         root = system.root
         self.root = None if root is None else array_ops.like(groups.arrange(root), points)
         self.xp = array_ops.namespace(points)
+        self.shares: Array | None = None  # as in Repeats, in the order of the blocks, in float64
         self.kept: dict[tuple[int, ...], Inner] | None = {} if keeps(system) else None
 
     def weighted(self, batch: Batch, V: Array) -> Array:
@@ -142,6 +143,7 @@ class Blocks:
         rows = slice(int(edges[start]), int(edges[stop]))
         part.local, part.Y = self.local.only(start, stop), self.Y[rows, :]
         part.root = None if self.root is None else self.root[rows, :]
+        part.shares = None if self.shares is None else self.shares[rows, :]
         if self.wanted is not None:
             inside = (self.wanted >= rows.start) & (self.wanted < rows.stop)
             part.wanted = self.wanted[inside] - rows.start
@@ -238,15 +240,25 @@ class Blocks:
         return xp.where(free > least, free, xp.full_like(free, least))
 
     def missed(self, batch: Batch, found: Between, by: str) -> tuple[np.ndarray, np.ndarray]:
-        """The squared errors of the rows, and the sum of the inverse's diagonal."""
+        """The squared errors of the rows, divided by alpha, and the sum of the inverse's diagonal.
+
+        1 - h is alpha times the diagonal. A fit without a row's group, which has its mean as
+        target, misses it by alpha d / (1 - Σ h).
+        """
         xp = self.xp
         inner, own, constant = self.coefficients(batch, found)
         free = self.free(inner, constant, found)
-        missed = own / free[:, :, None] if by == "loo" else own
+        if by == "loo" and self.shares is None:
+            own = own / (self.alpha * free[:, :, None])
+        elif by == "loo":
+            shares = batch.stack(self.shares)[:, :, 0]
+            left = 1.0 - shares + shares * self.alpha * free  # exact for a row alone
+            least = array_ops.eps(xp.float64)
+            own = own / xp.where(left > least, left, xp.full_like(left, least))[:, :, None]
         counts = array_ops.like(batch.rows, free, xp.float64)
         if self.root is not None:
             counts = counts * array_ops.astype(batch.stack(self.root)[:, :, 0] > 0, xp.float64)
-        squares = array_ops.host_float64(xp.sum(missed**2, axis=(0, 1)))
+        squares = array_ops.host_float64(xp.sum(own**2, axis=(0, 1)))
         return squares, np.asarray(float(xp.sum(free * counts)))
 
 

@@ -10,6 +10,7 @@ solution d_q turns d into d - d_q b, orthogonal to q, and takes d_q² / qᵀd_q 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,11 +20,13 @@ from gramian.backend.memory import Amounts
 from gramian.learners.ridge.block_systems import Blocks, amounts, local_of
 from gramian.learners.ridge.exact import left_out_rows
 from gramian.learners.ridge.factored import Sums
+from gramian.learners.ridge.repeats import Repeats, repeats_bytes
 from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_function import BlockFunction
 
 COARSE = 8  # of the steps of the grid of alphas, at first
+ROUNDED = 1e-12  # what rounding may leave of 1
 SAMPLED = 500  # rows that tell the largest eigenvalue
 
 
@@ -48,19 +51,21 @@ class LocalPath(Strategy[System]):
 
     def memory(self, system: System) -> Sequence[Amounts]:
         sampled = 5 * 8 * min(system.factors.shape[0], SAMPLED) ** 2
-        return [{"sampled rows": sampled}, amounts(system)]
+        equal = {"equal rows": repeats_bytes(system)}
+        return [{"sampled rows": sampled}, {**equal, **amounts(system)}]
 
     def solve(self, system: System) -> Solution:
         rule = system.rule
         assert rule is not None
         grid = rule.alphas(_largest(system), local_of(system).dtype)
+        repeats = Repeats.of(system, local_of(system).groups.labels)
         errors: dict[int, np.ndarray] = {}
         step = 1 if rule.grid is not None else COARSE
         wanted = list(range(0, len(grid), step))
         while wanted:
             for i in wanted:
                 try:
-                    errors[i] = _error(system, float(grid[i]), rule.error)
+                    errors[i] = _error(system, float(grid[i]), rule.error, repeats)
                 except linalg.NotPositiveDefiniteError:  # alpha is below rounding
                     errors[i] = np.full(system.n_targets, np.inf)
             tried = np.array(sorted(errors))
@@ -117,15 +122,22 @@ def _solution(system: System, alphas: np.ndarray) -> Solution:
         indefinite("negative eigenvalues larger than alpha in a block")
 
 
-def _error(system: System, alpha: float, by: str) -> np.ndarray:
+def _error(system: System, alpha: float, by: str, repeats: Repeats | None) -> np.ndarray:
     """The error of leaving out rows, or generalised cross-validation, for each target."""
+    sums, within = Sums.without_features(system.Y, system.weights), np.zeros(1)
+    counted, shares = sums.rows, None
+    if repeats is not None:
+        counted, within = repeats.distinct, repeats.within
+        system = replace(system, Y=repeats.means)
+        shares = local_of(system).groups.arrange(repeats.shares)
     blocks = Blocks(system, alpha, np.arange(system.n_targets), diagonal=True)
-    sums = Sums.without_features(system.Y, system.weights)
+    blocks.shares = shares
     missed = partial(Blocks.missed, found=blocks.between(), by=by)
     total, free = blocks.total(missed, "leaving out rows")
     if by == "loo":
-        return total / sums.weight
-    return total / sums.weight * (sums.rows / float(free)) ** 2
+        return (alpha**2 * total + within) / sums.weight
+    left = (counted - sums.rows + alpha * float(free)) / counted
+    return alpha**2 * total / sums.weight / max(left, ROUNDED) ** 2
 
 
 def _largest(system: System) -> float:

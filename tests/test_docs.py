@@ -242,14 +242,15 @@ def test_the_readme_has_the_measured_advantages(monkeypatch):
     assert advantages.table() in (ROOT / "README.md").read_text()
 
 
-def test_tables_of_the_page_on_local_are_measured_ones():
-    (page,) = results.sections((DOCS / "local.md").read_text())["Covtype"]
-    (measured,) = results.measured()["local covtype"]
-    columns = {"accuracy": "accuracy", "CPU seconds": "CPU s", "memory, MB": "memory MB"}
-    for row in page.rows:
-        for shown, column in columns.items():
-            cell = row[page.columns.index(shown)]
-            assert cell == measured.cell([row[1], row[0]], column), row
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_included_tables_are_where_a_page_looks_for_them(page):
+    found = re.findall(
+        r"```\{include\} (\S+)\n:start-after: \"(.+)\"\n:end-before: \"(.+)\"", page.read_text()
+    )
+    for path, start, end in found:
+        text = (page.parent / path).read_text()
+        assert text.count(start) == text.count(end) == 1
+        assert results.sections("## it\n" + text.partition(start)[2].partition(end)[0])["it"]
 
 
 def site(folder, body, style="body {}"):

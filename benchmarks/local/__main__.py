@@ -1,13 +1,16 @@
 """Local: covtype, many sets, borders of blocks, MEKA's links, a million rows.
 
-``python -m benchmarks local`` runs every part; ``python -m benchmarks.local sets cadata`` one part,
-of one set; ``python -m benchmarks.local covtype --write`` keeps a part's tables in RESULTS.md.
+``python -m benchmarks local`` runs every part; ``--write`` keeps a section for each in RESULTS.md.
+What covtype and sets measure is stored in out/benchmarks/local, and tables have all that is there,
+so they can be measured in pieces: ``python -m benchmarks.local covtype --full --splits 0``,
+``python -m benchmarks.local sets avila --full --minutes 4``.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import time
 from contextlib import redirect_stdout
 from importlib import import_module
 
@@ -29,8 +32,15 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="keep the results in RESULTS.md, a section for a part"
     )
+    parser.add_argument(
+        "--splits", type=int, nargs="*", default=[], metavar="N", help="of covtype: from 0 to 4"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="begin nothing after so many minutes"
+    )
     given = parser.parse_args()
-    options = Options(given.full, given.only, given.cpu)
+    until = time.monotonic() + 60 * given.minutes
+    options = Options(given.full, given.only, given.cpu, given.splits, until)
     for part in [given.part] if given.part else PARTS:
         print(f"### {part}\n", flush=True)
         said = io.StringIO()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gramian import datasets
 
+OUT = Path(__file__).parents[2] / "out" / "benchmarks" / "local"  # what is measured, to be merged
 TEST_SHARE = 0.2
 # Every set at hand with 7,000 to 50,000 rows, and that many of larger ones; how columns are scaled.
 SCALES = {
@@ -33,6 +36,12 @@ class Options(NamedTuple):
     full: bool  # five splits, and up to 50,000 rows
     only: list[str]  # names of sets; none means all
     cpu: bool  # show CPU seconds
+    splits: list[int]  # of covtype; none means all
+    until: float = float("inf")  # time.monotonic() after which nothing more is begun
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self.until
 
 
 class Split(NamedTuple):

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, SVR
 
 from benchmarks.harness import table, write_whole
 from benchmarks.local.chart import chart
-from benchmarks.local.data import REGRESSION, SCALES, Options, Split, divided, sampled
+from benchmarks.local.data import OUT, REGRESSION, SCALES, Options, Split, divided, sampled
 from gramian import (
     BKA,
     MEKA,
@@ -33,13 +33,13 @@ from gramian import (
 from gramian.approximations import ApproximationWarning
 from gramian.backend.linalg import NotPositiveDefiniteError
 
-OUT = Path(__file__).parents[2] / "out" / "benchmarks" / "local"
 FEW, MANY = 10_000, 50_000  # rows of a set, for training and testing
 TUNED_ROWS = {FEW: 2_500, MANY: 5_000}  # training rows on which gamma and alpha are chosen
 EXACT_ROWS = 20_000  # the exact method gets no more than this
 GAMMAS = (0.25, 1.0, 4.0, 16.0, 64.0)  # times that of the median distance
 ALPHAS = {FEW: (0.003, 0.03, 0.3), MANY: (0.0003, 0.003, 0.03, 0.3, 3.0)}  # 1 / (2 C)
 BLOCKS, RANK = 10, 500  # of BKA and MEKA
+MARK, END = "<!-- the table of sets -->", "<!-- the end of the table of sets -->"  # for the page
 
 
 Maker = Callable[[float, float, int], Any]  # of gamma, alpha and the number of rows: a model
@@ -174,7 +174,7 @@ def contenders(name: str, n: int, most: int) -> Iterator[tuple[str, str, Maker]]
         yield "boosting", f"{trees} trees", lambda g, a, count, t=trees: boosting(name, t)  # type: ignore[misc]
 
 
-def measure(name: str, most: int) -> None:
+def measure(name: str, most: int, options: Options) -> None:
     """Measure what is not stored yet; gamma and alpha are chosen on a part of the training rows."""
     split = sampled(name, most)
     n = len(split.X)
@@ -192,6 +192,9 @@ def measure(name: str, most: int) -> None:
     for method, size, make in contenders(name, n, most):
         if any((each.method, each.size) == (method, size) for each in found):
             continue
+        if options.is_over:
+            print(f"{name}: {method} {size} is left for another time", file=sys.stderr)
+            return
         if method == "boosting":
             chosen[method] = (0.0, 0.0)
         elif method not in chosen:
@@ -231,7 +234,7 @@ def show_scores(by_set: dict[str, list[Result]]) -> None:
         "\nAccuracy, or R², with the seconds of fit and prediction. One split: four fifths of the"
     )
     print("rows for training. Sizes:", ", ".join(f"{m} {s}" for m, s in COLUMNS.items() if s), "\n")
-    print(table(["set", "rows", *COLUMNS], lines), "\n")
+    print(f"{MARK}\n\n{table(['set', 'rows', *COLUMNS], lines)}\n\n{END}\n")
 
 
 def show_gains(by_set: dict[str, list[Result]]) -> None:
@@ -256,7 +259,7 @@ def main(options: Options) -> None:
     most = MANY if options.full else FEW
     OUT.mkdir(parents=True, exist_ok=True)
     for name in options.only or SCALES:
-        measure(name, most)
+        measure(name, most, options)
     by_set = {name: found for name in SCALES if (found := kept(name, most))}
     if options.cpu:
         by_set = {

@@ -342,7 +342,10 @@ def times_blocks(blocks: Sequence[np.ndarray], M: np.ndarray) -> np.ndarray:
 
 
 def lower_factor(A: Array) -> Array:
-    """Return the Cholesky factor L of A = L Lᵀ, which may overwrite A."""
+    """Return the Cholesky factor L of A = L Lᵀ, which may overwrite A.
+
+    Other libraries than NumPy, here and below, also take stacked matrices (b, n, n).
+    """
     if array_ops.is_foreign(A):
         return _foreign_factor(A)
     try:
@@ -382,8 +385,9 @@ def diagonal_of_inverse(L: Array) -> Array:
     """Return the diagonal of (L Lᵀ)⁻¹ for a lower triangle L, which may be overwritten."""
     xp = array_ops.namespace(L)
     if array_ops.is_foreign(L):
-        eye = array_ops.like(np.eye(L.shape[0]), L, L.dtype)
-        return xp.sum(solve_lower(L, eye) ** 2, axis=0)
+        eye = array_ops.like(np.eye(L.shape[-1]), L, L.dtype)
+        inverse = solve_lower(L, xp.broadcast_to(eye, L.shape))
+        return xp.sum(inverse**2, axis=-2)
     trtri = scipy.linalg.lapack.strtri if L.dtype == np.float32 else scipy.linalg.lapack.dtrtri
     inverse = trtri(L, lower=1, overwrite_c=1)[0]
     return np.einsum("ij,ij->j", inverse, inverse)

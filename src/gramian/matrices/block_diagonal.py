@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import array_api_compat
 import numpy as np
 
 from gramian.backend import array_ops, config
@@ -17,6 +19,9 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Place, Rows
 
 TASKS = 4  # of each worker of a cluster
+BATCH_BYTES = 2**30  # at most this much of D is decomposed together
+TOGETHER = 3000  # larger blocks keep a GPU busy by themselves, and are then decomposed faster
+UNEVEN = 1.2  # a block of a batch has at most so many times the rows of any other
 Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
 
 
@@ -35,10 +40,7 @@ class Grouped:
     @classmethod
     def of(cls, rows: Rows, labels: np.ndarray, count: int) -> Grouped:
         """Group rows by their labels from 0 to ``count`` - 1."""
-        labels = np.asarray(labels)
-        small = len(labels) <= np.iinfo(np.int32).max
-        order = np.argsort(labels, kind="stable").astype(np.int32 if small else np.int64)
-        edges = np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
+        order, edges = by_block(np.asarray(labels), count)
         return cls(_arranged(rows, order), order, edges, rows.row_bytes)
 
     @classmethod
@@ -53,6 +55,13 @@ class Grouped:
     def sizes(self) -> np.ndarray:
         """The number of rows of each block."""
         return np.diff(self.edges)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The block of each row of the data."""
+        labels = np.empty(len(self.order), dtype=np.int32)
+        labels[self.order] = np.repeat(np.arange(len(self)), self.sizes)
+        return labels
 
     @property
     def nbytes(self) -> int:
@@ -87,6 +96,58 @@ class Grouped:
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(len(self.order), dtype=self.order.dtype)
         return array_ops.take_rows(V, inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Blocks that are computed together: arrays of theirs are stacked, shorter ones padded by 0."""
+
+    blocks: tuple[int, ...]  # their numbers
+    spans: tuple[slice, ...]  # their rows, in the order of the blocks
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.array([span.stop - span.start for span in self.spans])
+
+    @property
+    def height(self) -> int:
+        return int(self.sizes.max())
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Whether a row of a stacked array is of a block, or padding; (blocks, height)."""
+        return np.arange(self.height) < self.sizes[:, None]
+
+    def stack(self, V: Array) -> Array:
+        """Return the parts of an arranged array (n, k), of shape (blocks, height, k)."""
+        return self.padded((V[span, :] for span in self.spans), V.shape[1])
+
+    def padded(self, parts: Iterable[Array], width: int) -> Array:
+        """Stack one matrix of each block, of no more than ``width`` columns."""
+        out: Array = None
+        for i, part in enumerate(parts):
+            if len(self.spans) == 1:
+                return part[None, ...]
+            if out is None:
+                xp, shape = array_ops.namespace(part), (len(self.spans), self.height, width)
+                out = xp.zeros(shape, dtype=part.dtype, device=array_api_compat.device(part))
+            out[i, : part.shape[0], : part.shape[1]] = part
+        return out
+
+    def put(self, target: Array, stacked: Array, columns: np.ndarray) -> None:
+        """Write a stacked array into columns of an arranged one; a single one fills them all."""
+        for i, span in enumerate(self.spans):
+            for j, column in enumerate(columns):
+                own = stacked[i, : span.stop - span.start, min(j, stacked.shape[2] - 1)]
+                target[span, int(column)] = own
+
+
+def by_block(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order in which rows with these labels lie in blocks, and the blocks' edges."""
+    short = labels.astype(np.int16) if count <= np.iinfo(np.int16).max else labels  # radix sort
+    small = len(labels) <= np.iinfo(np.int32).max
+    order = np.argsort(short, kind="stable").astype(np.int32 if small else np.int64)
+    return order, np.concatenate(([0], np.cumsum(np.bincount(labels, minlength=count))))
 
 
 def _arranged(rows: Rows, order: np.ndarray) -> Array:
@@ -185,7 +246,49 @@ class BlockDiagonal:
         squares = 2 if self.width else 1  # K_bb and Z_b Z_bᵀ
         item = array_ops.itemsize(self.dtype)
         each = item * (squares * self.largest + 2 * self.width) + 2 * self.groups.row_bytes
-        return self.at_once * self.largest * each
+        return max(self.at_once * self.largest * each, self._batch_bytes if self._stacks else 0)
+
+    @property
+    def _stacks(self) -> bool:
+        """Whether blocks are computed in batches: a device is idle with one at a time."""
+        return array_ops.is_on_gpu(self.groups.points) and not self.kernel.serial
+
+    @property
+    def _batch_bytes(self) -> int:
+        return min(BATCH_BYTES, config.memory_budget() // 8)
+
+    def batches(self) -> list[Batch]:
+        """Return blocks that have rows in batches: each alone, or some of similar size together."""
+        order = np.flatnonzero(self.groups.sizes)
+        if self._stacks:
+            order = order[np.argsort(-self.groups.sizes[order], kind="stable")]
+        members: list[list[int]] = []
+        for b in map(int, order):
+            if members and self._stacks and self._belongs(b, members[-1]):
+                members[-1].append(b)
+            else:
+                members.append([b])
+        return list(map(self.batch, members))
+
+    def batch(self, blocks: Sequence[int]) -> Batch:
+        """Return the batch of these blocks."""
+        return Batch(tuple(blocks), tuple(map(self.groups.span, blocks)))
+
+    def _belongs(self, b: int, members: list[int]) -> bool:
+        """Whether a block joins a batch, whose first block is the largest."""
+        height, size = (int(self.groups.sizes[i]) for i in (members[0], b))
+        item = array_ops.itemsize(self.dtype)
+        fits = (len(members) + 1) * height**2 * item <= self._batch_bytes
+        return fits and height <= min(UNEVEN * size, TOGETHER)
+
+    def stacked(self, batch: Batch) -> tuple[Array, Array | None]:
+        """D_b of a batch, of shape (blocks, height, height), and Z_b, (blocks, height, r)."""
+        rows = [self.groups.rows(b) for b in batch.blocks]
+        features = [self.features(x) for x in rows]
+        D = batch.padded(map(self.left_out, rows, features), batch.height)
+        if self._features is None:
+            return D, None
+        return D, batch.padded(features, self.width)
 
     def features(self, x: Array) -> Array | None:
         """The features of an array of rows, of shape (n, r); None where there are none."""
@@ -217,29 +320,38 @@ class BlockDiagonal:
             K -= self._features(x) @ array_ops.namespace(K).matrix_transpose(self._features(y))
         return K
 
-    def walk(self, function: Callable[[int], Any], label: str = "blocks") -> Iterator[Any]:
-        """Yield what a function gives for each block, in their order.
+    def walk(
+        self,
+        function: Callable[[Any], Any],
+        label: str = "blocks",
+        over: Iterable[Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield what a function gives for each block, or each of ``over``, in their order.
 
-        Blocks run side by side, each in one thread, and few results wait to be used.
+        They run side by side, each in one thread, and few results wait to be used.
         """
         workers = self.at_once
         share = max(config.memory_budget() // workers, 1)
+        things = range(len(self)) if over is None else list(over)
 
-        def alone(b: int) -> Any:
+        def alone(b: Any) -> Any:
             if workers == 1:
                 return function(b)
             with config.config_context(n_threads=1, memory_budget=share, progress=False):
                 return function(b)
 
-        return in_order(alone, range(len(self)), workers, label, waiting=workers + 1)
+        return in_order(alone, things, workers, label, waiting=workers + 1)
 
     def each(self, function: Callable[[int], Any], label: str = "blocks") -> list[Any]:
         """Return what a function gives for each block."""
         return list(self.walk(function, label))
 
     def persist(self, room: int) -> BlockDiagonal:
-        """Return this matrix with its blocks kept, if they fit into so many bytes."""
-        if self._kept is not None or self.nbytes > room:
+        """Return this matrix with its blocks kept, if they fit into so many bytes.
+
+        Workers of a cluster have the rows of their blocks, and compute them for each product.
+        """
+        if self._kept is not None or self.nbytes > room or self.shares():
             return self
         blocks = self.each(self.block)
         return BlockDiagonal(self.kernel, self.groups, self._features, self.width, blocks)
@@ -247,8 +359,7 @@ class BlockDiagonal:
     def take(self, numbers: np.ndarray) -> BlockDiagonal:
         """Return D of the rows with these numbers."""
         numbers = np.asarray(numbers)
-        labels = np.empty(len(self.groups.order), dtype=np.int32)
-        labels[self.groups.order] = np.repeat(np.arange(len(self)), self.groups.sizes)
+        labels = self.groups.labels
         where = np.empty(len(labels), dtype=np.int64)
         where[self.groups.order] = np.arange(len(labels))
         rows = ArrayRows(array_ops.take_rows(self.groups.points, where[numbers]))
@@ -257,18 +368,29 @@ class BlockDiagonal:
 
     def matmul(self, V: Array) -> Array:
         """Return D @ V, in float64."""  # V: (n, k)
-        arranged = self.groups.arrange(V)
-        xp = array_ops.namespace(arranged)
-        out = array_ops.empty(arranged.shape, arranged, xp.float64)
+        arranged, edges = self.groups.arrange(V), self.groups.edges
+        parts = [
+            partial(BlockDiagonal._times, self.only(a, b), arranged[edges[a] : edges[b], ...])
+            for a, b in self.shares()
+        ]
+        if not parts:
+            return self.groups.restore(self._times(arranged))
+        assert self.place is not None
+        return self.groups.restore(array_ops.concat_rows(self.place.call(parts) or []))
+
+    def _times(self, V: Array) -> Array:
+        """D @ V for V (n, k) in the order of the blocks."""
+        xp = array_ops.namespace(V)
+        out = array_ops.empty(V.shape, V, xp.float64)
 
         def product(b: int) -> None:
             span = self.groups.span(b)
             if span.stop > span.start:
-                v = array_ops.astype(arranged[span, ...], self.dtype)
+                v = array_ops.astype(V[span, ...], self.dtype)
                 out[span, ...] = array_ops.astype(self.block(b) @ v, xp.float64)
 
         self.each(product)
-        return self.groups.restore(out)
+        return out
 
     def columns(self, numbers: np.ndarray) -> Array:
         """Return some columns of D, in float64; shape (n, len(numbers))."""

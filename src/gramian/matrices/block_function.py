@@ -8,7 +8,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.matrices.block_diagonal import BlockDiagonal, by_block
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
@@ -54,8 +54,7 @@ class BlockFunction:
         """
         xp = array_ops.namespace(self.dual)
         out = array_ops.empty((x.shape[0], self.dual.shape[1]), self.dual, xp.float64)
-        order = np.argsort(labels, kind="stable")
-        edges = np.searchsorted(labels[order], np.arange(len(local) + 1))
+        order, edges = by_block(labels, len(local))
         for b in map(int, np.flatnonzero(np.diff(edges))):
             for start in range(int(edges[b]), int(edges[b + 1]), AT_ONCE):
                 numbers = order[start : min(start + AT_ONCE, int(edges[b + 1]))]

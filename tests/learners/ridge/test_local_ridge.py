@@ -17,7 +17,9 @@ from gramian import (
     Nystroem,
     config_context,
 )
-from gramian.learners.ridge import local as local_ridge
+from gramian.learners.ridge import block_systems, classifier
+from gramian.matrices import block_diagonal
+from gramian.matrices.block_diagonal import Batch, BlockDiagonal
 from gramian.testing import check_learner, check_memory
 
 KERNEL = RBF(0.3)
@@ -118,7 +120,7 @@ def test_one_block_is_the_exact_fit(X, Y, rng, inner):
 @pytest.mark.parametrize("alpha", [0.1, ("loo", [0.1, 1.0])])
 def test_blocks_are_computed_again_where_they_are_not_kept(X, Y, inner, alpha, monkeypatch):
     kept = KernelRidge(alpha, kernel=fitted(inner, X)).fit(X, Y)
-    monkeypatch.setattr(local_ridge, "_keeps", lambda system: False)
+    monkeypatch.setattr(block_systems, "keeps", lambda system: False)
     again = KernelRidge(alpha, kernel=fitted(inner, X)).fit(X, Y)
     assert_allclose(again.dual_coef_, kept.dual_coef_, atol=1e-10)
 
@@ -198,3 +200,49 @@ def test_a_fit_that_exceeds_the_budget_is_refused(rng):
     X = rng.standard_normal((3000, 2))
     with config_context(memory_budget="17MB"), pytest.raises(MemoryBudgetError, match="blocks"):
         KernelRidge(0.1, kernel=Local(KERNEL, 1)).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("weighted", [None, "zeros"])
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("alpha", [0.1, ("loo", [0.01, 0.1]), ("gcv", [0.01, 0.1])])
+def test_blocks_computed_together_give_the_same(X, Y, inner, alpha, weighted, monkeypatch):
+    torch, w = pytest.importorskip("torch"), weights_of(weighted)
+    one_by_one = KernelRidge(alpha, kernel=fitted(inner, X)).fit(X, Y, w)
+    monkeypatch.setattr(BlockDiagonal, "_stacks", True)
+    monkeypatch.setattr(block_diagonal, "UNEVEN", 3.0)
+    tensors, sizes = torch.asarray(X), []
+    padded = Batch.padded
+    monkeypatch.setattr(
+        Batch, "padded", lambda self, *args: sizes.append(len(self.spans)) or padded(self, *args)
+    )
+    together = KernelRidge(alpha, kernel=fitted(inner, tensors))
+    together.fit(tensors, torch.asarray(Y), None if w is None else torch.asarray(w))
+    assert_allclose(together.predict(tensors), one_by_one.predict(X), rtol=1e-8, atol=1e-8)
+    assert_allclose(together.alpha_, one_by_one.alpha_)
+    assert max(sizes) > 1
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_probabilities_need_the_diagonal_of_few_rows_only(X, inner, monkeypatch):
+    y = X[:, 0] > 0
+    model = KernelRidgeClassifier(0.1, fitted(inner, X))
+    few = np.arange(0, N, 7)
+    monkeypatch.setattr(classifier, "sampled_rows", lambda *args: few)
+    some = clone(model).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(
+        block_systems.Blocks,
+        "_diagonal",
+        lambda self, batch, found: found.inverse_diagonal(),
+    )
+    assert_allclose(some, clone(model).fit(X, y).predict_proba(X))
+
+
+def test_a_block_without_rows_changes_nothing(X, Y, capfd):
+    """Rows find the nearest centre of a fitted partition, and a block may get none."""
+    local, near = fitted(KERNEL, X), X[:60] * 0.01
+    model = KernelRidge(("loo", [0.1, 1.0]), local).fit(near, Y[:60])
+    assert (local.factor(near).local.groups.sizes == 0).any()
+    expected = KernelRidge(("loo", [0.1, 1.0]), kernel="precomputed")
+    expected.fit(local(near), Y[:60])
+    assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-8)
+    assert capfd.readouterr() == ("", "")

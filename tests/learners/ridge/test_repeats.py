@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from gramian import RBF, KernelRidge, Nystroem, PathWarning
+from gramian import RBF, KernelRidge, Local, Nystroem, PathWarning
 
 
 def repeated(counts, same_target=False, seed=0):
@@ -44,8 +44,36 @@ def test_equal_rows_are_left_out_together(exact, weighted, intercept, rng):
     np.testing.assert_allclose(model.path_.errors, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("features", [0, 6])
+def test_equal_rows_of_a_block_are_left_out_together(features, weighted, intercept, rng):
+    X, y = repeated(rng.integers(1, 4, 20))
+    w = rng.uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    kernel, grid = RBF(1.0), [0.1, 0.5, 2.0]
+    given = Nystroem(kernel, features, random_state=0) if features else kernel
+    local = Local(given, 3, random_state=0).fit(X)
+    model = KernelRidge(("loo", grid), local, fit_intercept=intercept)
+    model.fit(X, y, w if weighted else None)
+    expected = [left_out(X, y, local, alpha, w, intercept) for alpha in grid]
+    np.testing.assert_allclose(model.path_.errors, expected, rtol=1e-6)
+
+
+def test_equal_rows_in_different_blocks_are_not_one_row():
+    X, y = repeated(np.full(10, 2))
+    local = Local(RBF(1.0), partition=np.tile([0, 1], 10))
+    model = KernelRidge(("loo", [0.5]), local, fit_intercept=False).fit(X, y)
+    halves = [KernelRidge(("loo", [0.5]), RBF(1.0), fit_intercept=False) for _ in range(2)]
+    errors = [half.fit(X[i::2], y[i::2]).path_.errors for i, half in enumerate(halves)]
+    np.testing.assert_allclose(model.path_.errors, np.mean(errors), rtol=1e-8)
+
+
 @pytest.mark.parametrize("rule", ["loo", "gcv"])
-@pytest.mark.parametrize("kernel", [RBF(1.0), Nystroem(RBF(1.0), 60, random_state=0)], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF(1.0), Nystroem(RBF(1.0), 60, random_state=0), Local(RBF(1.0), 3, random_state=0)],
+    ids=str,
+)
 @pytest.mark.parametrize("same_target", [True, False])
 def test_repeated_rows_do_not_run_a_path_to_its_end(rule, kernel, same_target):
     X, y = repeated(np.full(100, 3), same_target)
@@ -54,15 +82,18 @@ def test_repeated_rows_do_not_run_a_path_to_its_end(rule, kernel, same_target):
     assert model.alpha_ == pytest.approx(3 * alone.alpha_, rel=2.0)
 
 
-def test_gcv_is_that_of_the_groups():
+@pytest.mark.parametrize("local", [False, True])
+def test_gcv_is_that_of_the_groups(local):
     counts = np.r_[np.ones(60, int), np.full(20, 4)]
     X, y = repeated(counts)
     edges = np.cumsum(counts) - counts
     means = np.add.reduceat(y, edges) / counts
     within = np.sum((y - np.repeat(means, counts)) ** 2)
     grid = np.geomspace(1e-2, 1e2, 5)
-    of_rows = KernelRidge(("gcv", grid), RBF(1.0)).fit(X, y)
-    of_groups = KernelRidge(("gcv", grid), RBF(1.0)).fit(X[edges], means, counts)
+    side = X[:, 0] > 0
+    kernels = [Local(RBF(1.0), partition=b) if local else RBF(1.0) for b in (side, side[edges])]
+    of_rows = KernelRidge(("gcv", grid), kernels[0]).fit(X, y)
+    of_groups = KernelRidge(("gcv", grid), kernels[1]).fit(X[edges], means, counts)
     np.testing.assert_allclose(of_rows.path_.errors, of_groups.path_.errors, rtol=1e-8)
     assert within > 0
 

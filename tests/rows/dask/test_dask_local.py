@@ -16,6 +16,7 @@ from gramian import (
     Local,
     Nystroem,
     OnlineKernelKMeans,
+    as_rows,
 )
 from gramian.matrices.block_diagonal import BlockDiagonal
 
@@ -65,6 +66,18 @@ def test_blocks_are_computed_by_workers(scheduler, monkeypatch):
     found = model.fit(rows, targets).dual_coef_
     assert_allclose(found, expected, atol=1e-8)
     assert sum(b - a for a, b in set(called)) == len(model.approximation_.block_sizes_)
+
+
+def test_products_are_computed_by_workers(scheduler, monkeypatch):
+    """K-means, PCA and DP-means work on products with the matrix."""
+    V = ROWS[:, :2]
+    expected = local_of(INNER[1]).fit(ROWS).factor(ROWS).matmul(V)
+    rows = as_rows(spread(ROWS, 300))
+    there = local_of(INNER[1]).fit(rows)
+    factors = there.factor_rows(rows)
+    if scheduler == "cluster":
+        monkeypatch.setattr(BlockDiagonal, "left_out", None)  # workers have their own
+    assert_allclose(np.asarray(factors.persist(10**9).matmul(V)), expected, atol=1e-8)
 
 
 @pytest.mark.slow

@@ -26,12 +26,18 @@ class Repeats(NamedTuple):
     within: np.ndarray  # (n_targets,): Σ w (y - mean)²
 
     @classmethod
-    def of(cls, system: System) -> Repeats | None:
-        """Return the groups; None if all rows differ, or are objects."""
+    def of(cls, system: System, labels: np.ndarray | None = None) -> Repeats | None:
+        """Return the groups; None if all rows differ, or are objects.
+
+        Rows with different ``labels`` (n,) differ in the matrix, even if they are equal.
+        """
         rows, n = system.rows, system.rows.shape[0]
         if rows.are_objects:
             return None
         found, groups = np.unique(_marks(system), return_inverse=True)
+        if labels is not None:
+            pairs = groups * (int(labels.max()) + 1) + labels
+            found, groups = np.unique(pairs, return_inverse=True)
         if len(found) == n:
             return None
         Y = array_ops.host_float64(system.Y)

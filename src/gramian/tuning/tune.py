@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
 
 from gramian.approximations import Nystroem
@@ -147,9 +145,7 @@ def _pipeline(best: Candidate, n: int, quantiles: int, classes: bool, seed: int)
     if n > EXACT_ROWS or 8 * 3 * n**2 > config.memory_budget():
         alpha, kernel = "loo", Nystroem(kernel, LANDMARKS)
     learner = KernelRidgeClassifier if classes else KernelRidge
-    model: BaseEstimator = learner(alpha=alpha, kernel=kernel, random_state=seed)
-    if not classes:  # the mean of the target is not penalised
-        model = TransformedTargetRegressor(model, transformer=StandardScaler())
+    model = learner(alpha=alpha, kernel=kernel, random_state=seed)
     return make_pipeline(TRANSFORMS[best.transform](quantiles), model)
 
 

@@ -93,24 +93,28 @@ def _show_columns(screen: Screen, names: list[str], importances: np.ndarray) -> 
     screen.line("columns", f"by importance: {', '.join(shares)}")
 
 
-def _error_name(search: dict[str, np.ndarray]) -> str:
+def _errors(search: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the error of each candidate: the part of missed classes, if there are classes."""
     missed = search["missed_classes"]
-    return "leave_one_out_error" if np.isnan(missed).all() else "missed_classes"
+    if not np.isnan(missed).all():
+        return missed
+    left_out = search["leave_one_out_error"]
+    return np.where(np.isnan(left_out), search["validation_error"], left_out)
 
 
 def _show_search(screen: Screen, search: dict[str, np.ndarray]) -> None:
     """Print the best of the candidates, the last ones first: they saw the most rows."""
-    name = _error_name(search)
-    order = sorted(range(len(search[name])), key=lambda i: (-search["rows"][i], search[name][i]))
-    words = ("transform", "kernel", "scales")
+    errors = _errors(search)
+    order = sorted(range(len(errors)), key=lambda i: (-search["rows"][i], errors[i]))
+    words = ("transform", "kernel", "scales", "approximation")
     screen.table(
-        ["columns", "kernel", "scales", ">gamma", ">alpha", ">rows", ">leave-one-out error"],
+        ["columns", "kernel", "scales", "approximation", ">gamma", ">alpha", ">rows", ">error"],
         [
             [
                 *(str(search[word][i]) for word in words),
                 *(f"{search[number][i]:.3g}" for number in ("gamma", "alpha")),
                 f"{search['rows'][i]:,}",
-                f"{search[name][i]:.4f}",
+                f"{errors[i]:.4f}",
             ]
             for i in order[:SHOWN]
         ],

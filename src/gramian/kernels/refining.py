@@ -161,17 +161,25 @@ class Bench:
 
 
 def refine(
-    kernel: Kernel, alpha: float, bench: Bench, metric: bool = False, rule: Rule = lambda _: None
+    kernel: Kernel,
+    alpha: float,
+    bench: Bench,
+    metric: bool = False,
+    rule: Rule = lambda _: None,
+    more: Callable[[], bool] = lambda: True,
 ) -> Solved:
     """Continue the rounds of a kernel with scales while the error of the rows that judge falls.
 
-    ``rule`` gives the gamma for scales; None if it is to be searched.
+    ``rule`` gives the gamma for scales; None if it is to be searched. ``more`` says before each
+    round whether there is time for it.
     """
     best = bench.near(kernel, alpha, rule)
-    if np.ptp(kernel.scales):  # scales from few rows may have done harm
+    if np.ptp(kernel.scales) and more():  # scales from few rows may have done harm
         equal = clone(best.kernel).set_params(scales=np.ones(bench.landmarks.shape[1]))
         best = min(best, bench.near(equal, best.alpha, rule), key=lambda one: one.error)
     for _ in range(ROUNDS):
+        if not more():
+            break
         scales = root_of(bench.squares(best, metric))
         new = bench.near(clone(best.kernel).set_params(scales=scales), best.alpha, rule)
         if not new.error < (1 - GAIN) * best.error:

@@ -2,10 +2,13 @@
 
 1. Each transform with each family, with equal scales, on a small sample.
 2. The best of these learn scales, on a larger sample.
-3. The best of these choose gamma and alpha again on all rows, as far as time and memory allow.
+3. The best of these choose gamma and alpha again on all rows, as far as time and memory allow. With
+   too many rows for the exact kernel, they refine their scales over landmarks instead.
+4. With too many rows for the exact kernel, the best of these chooses its approximation.
 
-All errors are leave-one-out errors. Equal rows are one row while scales are learned; in the last
-step they count one by one, as they will in the data to come.
+Errors are leave-one-out errors, or those of rows that are put aside where landmarks stand for the
+kernel. Equal rows are one row while scales are learned; in the third step they count one by one, as
+they will in the data to come.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from sklearn.base import clone
 
 from gramian.backend import config
 from gramian.backend.progress import progress
-from gramian.kernels import learning, leave_one_out
+from gramian.kernels import learning, leave_one_out, refining
 from gramian.kernels.gamma import SQUARES
 from gramian.kernels.learning import Trial
 from gramian.kernels.leave_one_out import TargetSample
+from gramian.tuning import approximating
+from gramian.tuning.approximating import Approximating
 from gramian.tuning.candidates import FAMILIES, TRANSFORMS, Candidate
 
 SCREENED = 800  # rows of the first step
@@ -44,6 +49,7 @@ class Search:
         self, X: np.ndarray, Y: np.ndarray, classes: bool, seconds: float, rng: np.random.Generator
     ) -> None:
         self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
+        self._transforms: dict[str, Any] = {}
         self.tried: list[Candidate] = []
         self._start = perf_counter()
         self._seconds = seconds
@@ -53,7 +59,9 @@ class Search:
         with progress("tuning", len(TRANSFORMS) * len(FAMILIES) + LEARNERS + FINALISTS) as step:
             best = self._screened(step)
             best = self._learned(best, step)
-            return self._refined(best, step)
+            if not approximating.needed(len(self.X)):
+                return self._refined(best, step)
+            return self._approximated(self._on_landmarks(best, step))
 
     def importances(self, best: Candidate) -> np.ndarray:
         """Return how much each column matters, shape (d,), of sum 1."""
@@ -106,6 +114,60 @@ class Search:
             step()
         return self._ranked(found)[0]
 
+    def _on_landmarks(self, ranked: list[Candidate], step: Step) -> Candidate:
+        """Refine the scales of the finalists on more rows."""
+        n, d = self.X.shape
+        rows = self._some(refining.affordable(n, d, config.memory_budget() // 2))
+        if not len(rows):
+            return self._refined(ranked, step)
+        found: list[Candidate] = []
+        for each in ranked[:FINALISTS]:
+            if found and self.left < 0.3 * self._seconds:
+                break
+            bench = refining.Bench(self._sample(each.transform, rows))
+            start = perf_counter()
+            found.append(self._refined_on(each, bench, start))
+            step()
+        return self._ranked(found)[0]
+
+    def _refined_on(self, each: Candidate, bench: refining.Bench, start: float) -> Candidate:
+        kernel, alpha = each.trial.kernel, each.trial.fit.alpha
+        solved = refining.refine(kernel, alpha, bench, more=lambda: self.left > 0.3 * self._seconds)
+        fit = leave_one_out.Fit(solved.alpha, solved.error, solved.coefficients, solved.missed)
+        trial = Trial(solved.kernel, fit)
+        rate = fit.error
+        if self.classes:
+            rate = missed_classes(trial, bench.sample.take(bench.judged))
+        seconds, rows = perf_counter() - start, len(bench.sample.X)
+        one = Candidate(each.transform, each.family, trial, rate, rows, seconds, validated=True)
+        self.tried.append(one)
+        return one
+
+    def _approximated(self, best: Candidate) -> Candidate:
+        """Choose the approximation of the kernel that was chosen."""
+        y = self.Y.argmax(axis=1) if self.classes else self.Y[:, 0]
+        rows = self._some(len(self.X))
+        X = self._transformed(best.transform, rows)
+        seed = int(self.rng.integers(2**31))
+        fits = Approximating(X, y, self.classes, lambda: self.left, seed)
+        found = []
+        with progress("choosing landmarks", fits.most) as step:
+            for one in fits.tried(best.rounded()):
+                fit = best.trial.fit._replace(alpha=one.alpha, error=one.error)
+                found.append(
+                    best._replace(
+                        trial=best.trial._replace(fit=fit),
+                        rate=one.error,
+                        rows=len(X),
+                        seconds=one.seconds,
+                        approximation=one.approximation,
+                        validated=True,
+                    )
+                )
+                step()
+        self.tried += found
+        return self._ranked(found)[0]
+
     def _affordable(self, best: Candidate) -> int:
         """Return how many rows the third step can take in half of the time that is left."""
         sample = self._sample(best.transform, self._some(SCREENED))
@@ -123,9 +185,14 @@ class Search:
         return np.sort(self.rng.choice(n, min(n, most), replace=False))
 
     def _sample(self, transform: str, rows: np.ndarray, grouped: bool = True) -> TargetSample:
-        X = TRANSFORMS[transform](len(self.X)).fit(self.X).transform(self.X[rows])
+        X = self._transformed(transform, rows)
         make = leave_one_out.grouped if grouped else leave_one_out.centred
         return make(X, self.Y[rows], np.ones(len(rows)))
+
+    def _transformed(self, name: str, rows: np.ndarray) -> np.ndarray:
+        if name not in self._transforms:
+            self._transforms[name] = TRANSFORMS[name](len(self.X)).fit(self.X)
+        return self._transforms[name].transform(self.X[rows])
 
     def _try(
         self, transform: str, family: str, sample: TargetSample, find: Callable[[], Trial]

@@ -74,7 +74,12 @@ class GammaKernel(ProfileKernel):
 
     def learns(self) -> bool:
         """Whether some parameter is learned from a target."""
-        return any(value == "loo" for value in self._words().values())
+        return bool(self.learned_parameters())
+
+    def learned_parameters(self) -> list[str]:
+        """Return the names of the parameters that are learned from a target."""
+        words = self._words().items()
+        return [name for name, word in words if word == "loo" or name == "scales"]
 
     def _words(self) -> dict[str, str]:
         """Return the parameters that are words."""

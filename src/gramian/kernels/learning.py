@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,6 +277,16 @@ def _slopes(kernel: Kernel, U: np.ndarray) -> np.ndarray:
     u = kernel._scale() * U
     change = kernel._profile(u * (1 + NUDGE)) - kernel._profile(u * (1 - NUDGE))
     return np.divide(change, 2 * NUDGE * U, out=np.zeros_like(U), where=U > 0)
+
+
+def unlearned(kernel: Kernel) -> Kernel:
+    """Return a copy with defaults in place of parameters that would be learned from a target."""
+    usual = {}
+    for path, part in {"": kernel, **kernel.get_params(deep=True)}.items():
+        for name in getattr(part, "learned_parameters", tuple)():
+            default = signature(type(part)).parameters[name].default
+            usual[f"{path}__{name}" if path else name] = default
+    return clone(kernel).set_params(**usual)
 
 
 def _check_gradients(kernel: Kernel, metric: bool) -> None:

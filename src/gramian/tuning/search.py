@@ -13,7 +13,7 @@ they will in the data to come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import isqrt
 from time import perf_counter
@@ -46,22 +46,34 @@ class Search:
     """A search within a deadline; ``tried`` has all candidates in order."""
 
     def __init__(
-        self, X: np.ndarray, Y: np.ndarray, classes: bool, seconds: float, rng: np.random.Generator
+        self,
+        X: np.ndarray,
+        Y: np.ndarray,
+        classes: bool,
+        seconds: float,
+        rng: np.random.Generator,
+        transforms: Iterable[str] = TRANSFORMS,
     ) -> None:
         self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
-        self._transforms: dict[str, Any] = {}
+        self.transforms = tuple(transforms)
+        self._transforms: dict[str, Any] = {}  # fitted
         self.tried: list[Candidate] = []
         self._start = perf_counter()
         self._seconds = seconds
 
     def run(self) -> Candidate:
         """Return the best candidate that was found in time."""
-        with progress("tuning", len(TRANSFORMS) * len(FAMILIES) + LEARNERS + FINALISTS) as step:
+        best = self.kernel()
+        return self._approximated(best) if approximating.needed(len(self.X)) else best
+
+    def kernel(self) -> Candidate:
+        """Return the candidate with the best kernel, without its approximation."""
+        steps = len(self.transforms) * len(FAMILIES) + LEARNERS + FINALISTS
+        with progress("tuning", steps) as step:
             best = self._screened(step)
             best = self._learned(best, step)
-            if not approximating.needed(len(self.X)):
-                return self._refined(best, step)
-            return self._approximated(self._on_landmarks(best, step))
+            many = approximating.needed(len(self.X))
+            return self._on_landmarks(best, step) if many else self._refined(best, step)
 
     def importances(self, best: Candidate) -> np.ndarray:
         """Return how much each column matters, shape (d,), of sum 1."""
@@ -79,7 +91,7 @@ class Search:
 
     def _screened(self, step: Step) -> list[Candidate]:
         rows = self._some(SCREENED)
-        for transform in TRANSFORMS:
+        for transform in self.transforms:
             sample = self._sample(transform, rows)
             for family, kernel in FAMILIES.items():
                 if self.tried and self.left < 0.7 * self._seconds:

@@ -25,6 +25,7 @@ VALIDATED = 5  # one row in five judges
 MOST_VALIDATED = 5000  # rows
 GAIN = 0.005  # of the error, that twice the landmarks must bring
 GROWTH = 3.0  # twice the landmarks take about so much longer
+OF_LOCAL = 15.0  # and the blocks of Local, at most
 
 
 class Tried(NamedTuple):
@@ -65,7 +66,7 @@ class Approximating:
     def tried(self, kernel: Any) -> Iterator[Tried]:
         """Yield one approximation after the other, as long as there is time and room."""
         best = yield from self._landmarks(kernel)
-        if best is None or GROWTH * best.seconds > self._left():
+        if best is None or OF_LOCAL * best.seconds > self._left():
             return
         yield from self._one(Local(best.approximation))
 

@@ -41,6 +41,7 @@ class Candidate(NamedTuple):
     rows: int  # that the errors are of
     seconds: float
     approximation: Any = None  # unfitted; None for the exact kernel
+    classes: bool = False
     validated: bool = False  # whether rows that were put aside judged, not leave-one-out
 
     @property
@@ -73,7 +74,7 @@ class Candidate(NamedTuple):
             "rows": self.rows,
             "leave_one_out_error": np.nan if self.validated else float(fit.error),
             "validation_error": float(fit.error) if self.validated else np.nan,
-            "missed_classes": float(self.rate) if self.rate != fit.error else np.nan,
+            "missed_classes": float(self.rate) if self.classes else np.nan,
             "seconds": self.seconds,
         }
 

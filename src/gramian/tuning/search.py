@@ -133,25 +133,42 @@ class Search:
         if not len(rows):
             return self._refined(ranked, step)
         found: list[Candidate] = []
-        for each in ranked[:FINALISTS]:
+        for each in self._of_each_family(ranked[0]):
             if found and self.left < 0.3 * self._seconds:
                 break
             bench = refining.Bench(self._sample(each.transform, rows))
-            start = perf_counter()
-            found.append(self._refined_on(each, bench, start))
+            found.append(self._refined_on(each, bench, reserve=0.4 / (1 + len(found))))
             step()
         return self._ranked(found)[0]
 
-    def _refined_on(self, each: Candidate, bench: refining.Bench, start: float) -> Candidate:
+    def _of_each_family(self, best: Candidate) -> list[Candidate]:
+        """Return the best candidate and, of each other family, the best of those with most rows.
+
+        Few landmarks suit smooth kernels, whatever suits the exact matrix of few rows.
+        """
+        others = []
+        for family in FAMILIES:
+            same = [one for one in self.tried if one.family == family != best.family]
+            others += sorted(same, key=lambda one: (-one.rows, one.merit))[:1]
+        return [best, *self._ranked(others)]
+
+    def _refined_on(self, each: Candidate, bench: refining.Bench, reserve: float) -> Candidate:
+        """Refine a candidate; ``reserve`` is the part of the time that is left to others."""
+        start = perf_counter()
         kernel, alpha = each.trial.kernel, each.trial.fit.alpha
-        solved = refining.refine(kernel, alpha, bench, more=lambda: self.left > 0.3 * self._seconds)
+        if kernel.scales is None:
+            kernel = clone(kernel).set_params(scales=np.ones(self.X.shape[1]))
+        enough = reserve * self._seconds
+        solved = refining.refine(kernel, alpha, bench, more=lambda: self.left > enough)
         fit = leave_one_out.Fit(solved.alpha, solved.error, solved.coefficients, solved.missed)
         trial = Trial(solved.kernel, fit)
         rate = fit.error
         if self.classes:
             rate = missed_classes(trial, bench.sample.take(bench.judged))
         seconds, rows = perf_counter() - start, len(bench.sample.X)
-        one = Candidate(each.transform, each.family, trial, rate, rows, seconds, validated=True)
+        one = Candidate(
+            each.transform, each.family, trial, rate, rows, seconds, None, self.classes, True
+        )
         self.tried.append(one)
         return one
 
@@ -212,7 +229,10 @@ class Search:
         start = perf_counter()
         trial = find()
         rate = missed_classes(trial, sample) if self.classes else trial.error
-        one = Candidate(transform, family, trial, rate, len(sample.X), perf_counter() - start)
+        seconds = perf_counter() - start
+        one = Candidate(
+            transform, family, trial, rate, len(sample.X), seconds, classes=self.classes
+        )
         self.tried.append(one)
         return one
 

@@ -167,6 +167,21 @@ def test_noise_is_no_worse_than_its_mean():
     assert np.mean(model.predict(new) ** 2) < 0.15  # nearly the mean, 0
 
 
+def test_copies_of_rows_change_little():
+    """If copies counted one by one, each would predict the others, noise and all."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((80, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(80)
+    new = rng.standard_normal((500, 3))
+    truth = np.sin(2 * new[:, 0])
+    missed = []
+    for copies in (1, 3):
+        rows, targets = np.repeat(X, copies, axis=0), np.repeat(y, copies)
+        model = tune(rows, targets, holdout=0, random_state=0)
+        missed.append(np.mean((model.predict(new) - truth) ** 2) / truth.var())
+    assert missed[1] < 1.3 * missed[0] < 0.4
+
+
 def test_one_row_of_each_class_and_more_columns_than_rows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6, 20))

@@ -7,8 +7,8 @@
 4. With too many rows for the exact kernel, the best of these chooses its approximation.
 
 Errors are leave-one-out errors, or those of rows that are put aside where landmarks stand for the
-kernel. Equal rows are one row while scales are learned; in the third step they count one by one, as
-they will in the data to come.
+kernel. Equal rows are one row with their mean target: a copy that stays would predict the one that
+is left out.
 """
 
 from __future__ import annotations
@@ -119,12 +119,16 @@ class Search:
         for each in ranked[:FINALISTS]:
             if found and self.left < 0.25 * self._seconds:
                 break
-            sample = self._sample(each.transform, rows, grouped=False)
+            sample = self._sample(each.transform, rows)
             kernel, scales = FAMILIES[each.family], each.trial.kernel.scales
             find = partial(learning.search, kernel, sample, scales, each.trial)
             found.append(self._try(each.transform, each.family, sample, find))
             step()
-        return self._ranked(found)[0]
+        best = self._ranked(found)[0]
+        # The weights of the sample have mean 1; in a fit to all rows, each copy weighs 1.
+        alpha = best.trial.fit.alpha * len(rows) / best.rows
+        fit = best.trial.fit._replace(alpha=alpha)
+        return best._replace(trial=best.trial._replace(fit=fit))
 
     def _on_landmarks(self, ranked: list[Candidate], step: Step) -> Candidate:
         """Refine the scales of the finalists on more rows."""
@@ -213,10 +217,9 @@ class Search:
         n = len(self.X)
         return np.sort(self.rng.choice(n, min(n, most), replace=False))
 
-    def _sample(self, transform: str, rows: np.ndarray, grouped: bool = True) -> TargetSample:
+    def _sample(self, transform: str, rows: np.ndarray) -> TargetSample:
         X = self._transformed(transform, rows)
-        make = leave_one_out.grouped if grouped else leave_one_out.centred
-        return make(X, self.Y[rows], np.ones(len(rows)))
+        return leave_one_out.grouped(X, self.Y[rows], np.ones(len(rows)))
 
     def _transformed(self, name: str, rows: np.ndarray) -> np.ndarray:
         if name not in self._transforms:

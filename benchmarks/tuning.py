@@ -2,23 +2,27 @@
 
 Each set is split at random into training rows (3,000, or 70 % of a smaller set) and at most 5,000
 test rows, the same for all contenders, which see the columns as they are stored. The score is R² or
-accuracy on the test rows, the mean of the splits. Seconds are CPU seconds of the whole process, all
-threads together, so that other work on the machine does not count.
+accuracy on the test rows: the mean of the splits, with its standard error. Seconds are those of the
+wall, and CPU seconds of all threads together.
 
-``--sets`` and ``--splits`` choose less; ``--full`` takes five splits of all sets. ``--append FILE``
-adds each result to a file of JSON lines, and leaves out what is there already.
+Each measurement is kept in the file of its set and split under ``out/benchmarks/tuning``, so a run
+may be interrupted, and parts of it may run at different times: what is there is not measured again
+(``--again`` does). ``--sets``, ``--splits`` and ``--contenders`` choose less; ``--full`` takes five
+splits. The table is that of all that is kept; ``--page`` writes it into the results page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 from pathlib import Path
-from time import process_time
-from typing import Any, NamedTuple
+from time import perf_counter, process_time
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
@@ -33,7 +37,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from benchmarks.harness import table
+from benchmarks.__main__ import RESULTS, write_section
+from benchmarks.harness import circumstances, table, write_whole
 from gramian import datasets, tune
 
 REGRESSION = ("cadata", "cpusmall", "abalone", "wine_quality", "diabetes")
@@ -45,6 +50,10 @@ TRAINING, TESTED = 3000, 5000
 SPLITS = 5
 SECONDS = 60.0  # for the search of tune
 GRID = {"svm__C": [1.0, 10.0, 100.0], "svm__gamma": [0.3, 1.0, 3.0]}  # gamma relative to "scale"
+
+
+KEPT = Path("out/benchmarks/tuning")
+VERDICTS = ("beats gradient boosting", "is level with the best", "is strictly best")
 
 
 class Split(NamedTuple):
@@ -64,7 +73,11 @@ class Result(NamedTuple):
     split: int
     contender: str
     score: float
-    seconds: float
+    seconds: float  # of the wall
+    cpu: float
+
+
+Scores: TypeAlias = dict[str, list[Result]]  # of a set, by contender
 
 
 def drawn(name: str, number: int, training: int = TRAINING) -> Split:
@@ -147,90 +160,153 @@ CONTENDERS: dict[str, Callable[[Split, int], Any]] = {
 
 def measure(name: str, number: int, contender: str) -> Result:
     split = drawn(name, number)
-    start = process_time()
+    start, cpu = perf_counter(), process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = CONTENDERS[contender](split, number)
-    seconds = process_time() - start
+    seconds, cpu = perf_counter() - start, process_time() - cpu
     score = float(model.score(split.X_test, split.y_test))
-    return Result(name, number, contender, score, seconds)
+    return Result(name, number, contender, score, seconds, cpu)
 
 
 def summary(results: Iterable[Result]) -> str:
     """Return the table of mean scores, and who wins how often."""
-    found: dict[str, dict[str, list[Result]]] = {}
+    found: dict[str, Scores] = {}
     for one in results:
         found.setdefault(one.dataset, {}).setdefault(one.contender, []).append(one)
     present = [name for name in CONTENDERS if any(name in each for each in found.values())]
-    counts = {"beats gradient boosting": 0, "level with the best": 0, "best": 0}
-    counted, lines = 0, []
-    for dataset, by_name in found.items():
-        means = {name: np.mean([r.score for r in by_name[name]]) for name in by_name}
-        best = max(means.values())
-        cells = [_cell(means, name, best) for name in present]
-        seconds = [np.mean([r.seconds for r in by_name.get(name, [])] or [0]) for name in present]
-        splits = len(by_name.get(OURS, []))
-        lines.append([dataset, str(splits), *cells, " / ".join(f"{s:.0f}" for s in seconds)])
-        if OURS not in means or len(means) < max(len(present), 2):
-            continue  # only sets that everybody was measured on count
-        counted += 1
-        others = [name for name in means if name != OURS]
-        rival = max(others, key=lambda name: means[name])
-        counts["beats gradient boosting"] += means[OURS] > means.get("gradient boosting", np.inf)
-        counts["best"] += means[OURS] > means[rival]
-        counts["level with the best"] += means[OURS] >= means[rival] - _error(by_name, rival)
-    said = ", ".join(f"{what} on {count} of {counted} sets" for what, count in counts.items())
-    return f"{table(['set', 'splits', *present, 'CPU s'], lines)}\n\n`tune` {said}."
+    # Only sets that everybody was measured on count.
+    counted = [s for s in found.values() if OURS in s and len(s) == len(present) > 1]
+    verdicts = [verdict(scores) for scores in counted]
+    said = ", ".join(
+        f"{what} on {sum(each[what] for each in verdicts)} of {len(counted)} sets"
+        for what in VERDICTS
+    )
+    lines = [_line(dataset, found[dataset], present) for dataset in _ordered(found)]
+    header = ["set", "splits", *present, "seconds", "CPU s"]
+    longest = max((r.seconds for s in found.values() for r in s.get(OURS, [])), default=0.0)
+    return (
+        f"{table(header, lines)}\n\n`tune` {said}. Its longest run took {longest:.0f} s. "
+        "Seconds are in the order of the columns."
+    )
 
 
-def _cell(means: dict[str, Any], name: str, best: float) -> str:
-    if name not in means:
+def verdict(scores: Scores) -> dict[str, bool]:
+    """Return what is true of ``tune`` on a set."""
+    means = {name: _mean(runs) for name, runs in scores.items()}
+    rival = max((name for name in means if name != OURS), key=lambda name: means[name])
+    return {
+        "beats gradient boosting": means[OURS] > means.get("gradient boosting", np.inf),
+        "is level with the best": means[OURS] >= means[rival] - _error(scores, rival),
+        "is strictly best": means[OURS] > means[rival],
+    }
+
+
+def _line(dataset: str, scores: Scores, present: list[str]) -> list[str]:
+    best = max(map(_mean, scores.values()))
+    numbers = sorted({one.split for runs in scores.values() for one in runs})
+    seconds, cpu = (
+        " / ".join(_seconds(scores.get(name, []), which) for name in present)
+        for which in ("seconds", "cpu")
+    )
+    return [
+        dataset,
+        str(len(numbers)),
+        *(_cell(scores.get(name, []), best) for name in present),
+        seconds,
+        cpu,
+    ]
+
+
+def _cell(runs: list[Result], best: float) -> str:
+    if not runs:
         return ""
-    return f"**{means[name]:.4f}**" if means[name] == best else f"{means[name]:.4f}"
+    said = f"{_mean(runs):.4f}"
+    said = f"**{said}**" if _mean(runs) == best else said
+    return f"{said} ± {_spread([one.score for one in runs]):.4f}" if len(runs) > 1 else said
 
 
-def _error(by_name: dict[str, list[Result]], rival: str) -> float:
-    """Return the standard error of the difference over the splits that both have; 0 for one."""
-    ours = {r.split: r.score for r in by_name[OURS]}
-    theirs = {r.split: r.score for r in by_name[rival]}
-    gaps = [ours[s] - theirs[s] for s in ours if s in theirs]
-    return float(np.std(gaps, ddof=1) / len(gaps) ** 0.5) if len(gaps) > 1 else 0.0
+def _seconds(runs: list[Result], which: str) -> str:
+    return f"{np.mean([getattr(one, which) for one in runs]):.0f}" if runs else "-"
+
+
+def _mean(runs: list[Result]) -> float:
+    return float(np.mean([one.score for one in runs]))
+
+
+def _spread(values: list[float]) -> float:
+    """Return the standard error of a mean; 0 of one value."""
+    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
+
+
+def _error(scores: Scores, rival: str) -> float:
+    """Return the standard error of the difference over the splits that both have."""
+    ours = {one.split: one.score for one in scores[OURS]}
+    return _spread([ours[r.split] - r.score for r in scores[rival] if r.split in ours])
+
+
+def _ordered(found: dict[str, Any]) -> list[str]:
+    known = [*REGRESSION, *CLASSIFICATION]
+    return sorted(found, key=lambda name: known.index(name) if name in known else len(known))
+
+
+# What was measured, in one file for each set and split.
+
+
+def kept(folder: Path) -> list[Result]:
+    """Return all that is kept in a folder."""
+    files = sorted(folder.glob("*.json"))
+    return [Result(**one) for path in files for one in json.loads(path.read_text("utf-8"))]
+
+
+def keep(folder: Path, one: Result) -> None:
+    """Add a result to those of its set and split, in place of one of the same contender."""
+    path = folder / f"{one.dataset}-{one.split}.json"
+    before = (
+        [Result(**each) for each in json.loads(path.read_text("utf-8"))] if path.exists() else []
+    )
+    results = [each for each in before if each.contender != one.contender] + [one]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps([each._asdict() for each in results], indent=1) + "\n")
 
 
 def main() -> None:
+    options = _parser().parse_args()
+    CONTENDERS[OURS] = partial(tuned, seconds=options.seconds)
+    folder: Path = options.results
+    done = {(r.dataset, r.split, r.contender) for r in kept(folder) if not options.again}
+    splits = options.splits or range(SPLITS if options.full else 1)
+    wanted = [] if options.page else product(splits, options.sets, options.contenders)
+    for number, name, contender in wanted:
+        if (name, number, contender) in done:
+            continue
+        try:
+            one = measure(name, number, contender)
+        except (ImportError, FileNotFoundError) as error:  # not installed, or no such data here
+            print(f"{name}, {contender}: left out: {error}", file=sys.stderr)
+            continue
+        keep(folder, one)
+        print(*one, file=sys.stderr, flush=True)
+    results = kept(folder)
+    if not results:
+        sys.exit(f"Nothing is kept in {folder}: run without --page first.")
+    said = summary(results)
+    print(said)
+    if options.page:
+        write_section(RESULTS, "tuning", f"{circumstances()}.\n\n{said}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=[*REGRESSION, *CLASSIFICATION])
     parser.add_argument("--splits", type=int, nargs="+")
-    parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS))
+    parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=CONTENDERS)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for the search of tune")
-    parser.add_argument("--append", type=Path, metavar="FILE")
-    parser.add_argument("--full", action="store_true")
-    options = parser.parse_args()
-    CONTENDERS[OURS] = partial(tuned, seconds=options.seconds)
-    results = _read(options.append)
-    done = {(r.dataset, r.split, r.contender) for r in results}
-    splits = options.splits or range(SPLITS if options.full else 1)
-    for number in splits:
-        for name in options.sets:
-            for contender in options.contenders:
-                if (name, number, contender) in done:
-                    continue
-                try:
-                    one = measure(name, number, contender)
-                except (ImportError, FileNotFoundError):  # not installed, or no such data here
-                    continue
-                results.append(one)
-                if options.append:
-                    with options.append.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(one._asdict()) + "\n")
-                    print(*one, flush=True)
-    print(summary(results))
-
-
-def _read(path: Path | None) -> list[Result]:
-    if path is None or not path.exists():
-        return []
-    return [Result(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    parser.add_argument("--results", type=Path, default=KEPT, metavar="FOLDER")
+    parser.add_argument("--again", action="store_true", help="measure what is kept, too")
+    parser.add_argument("--full", action="store_true", help=f"{SPLITS} splits")
+    parser.add_argument("--page", action="store_true", help="write the table, and measure nothing")
+    return parser
 
 
 if __name__ == "__main__":

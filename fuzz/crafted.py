@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 
 File = Callable[[], bytes]
 
@@ -52,6 +53,12 @@ def build(
             zipfile.ZipInfo("model.json"), text or described(model, len(arrays)), method
         )
     return out.getvalue()
+
+
+def pipeline(step: Any = None, **state: Any) -> dict[str, Any]:
+    step = step or {"tuple": ["kernel", RBF]}
+    usual = {"steps": [step], "memory": None, "_sklearn_version": sklearn.__version__}
+    return thing("Pipeline", **(usual | state))
 
 
 def thing(name: str, **state: Any) -> dict[str, Any]:
@@ -307,6 +314,9 @@ FILES: dict[str, File] = {
     "objects 900 deep": lambda: build(text=DEEP % ('{"once":' * 900 + "1" + "}" * 900)),
     "10**9 arrays": lambda: build(text=described(RBF, 10**9)),
     "a number that is none": lambda: build(text=DEEP % "NaN"),
+    "a pipeline that reads pickles": lambda: build(pipeline(memory="/tmp")),
+    "a pipeline with another attribute": lambda: build(pipeline(_metadata_request=RBF)),
+    "a pipeline whose step is no estimator": lambda: build(pipeline({"tuple": ["a", "drop"]})),
     "a method among the attributes": lambda: build(learner(predict=1)),
     "a dtype of objects": lambda: build(learner(alpha={"dtype": "|O", "type": False})),
     "a dtype of a huge part": lambda: build(

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import gramian
 from gramian import (
@@ -22,7 +23,7 @@ from gramian import (
     RandomFourier,
     RationalQuadratic,
 )
-from gramian.kernels import learning, leave_one_out
+from gramian.kernels import gamma, learning, leave_one_out, refining
 from gramian.testing import check_kernel
 
 SCALES = np.array([2.0, 0.5, 0.0, 1.0, 3.0])
@@ -270,6 +271,86 @@ def test_bad_targets_are_refused():
     y[3] = np.nan
     with pytest.raises(ValueError, match="y contains NaN"):
         KernelRidge("loo", RBF("loo")).fit(X, y)
+
+
+# Many rows: ridge over landmarks.
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Let 'many rows' be hundreds."""
+    monkeypatch.setattr(gamma, "LEARNT_ROWS", 60)
+    monkeypatch.setattr(refining, "LEAST_ROWS", 100)
+    monkeypatch.setattr(refining, "LANDMARKS", 60)
+    monkeypatch.setattr(refining, "BLOCK", 70)
+
+
+def test_ridge_over_landmarks_is_the_dense_formula(few):
+    X, y = data(n=300)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, 300)
+    bench = refining.Bench(leave_one_out.centred(X, np.stack([y, X[:, 1]], axis=1), weights))
+    assert not set(bench.fitted) & set(bench.judged)
+    found = bench.solve(RBF(0.3, scales=np.ones(X.shape[1])), 0.1)
+    kernel, w = RBF(0.3), bench.sample.weights[bench.fitted]
+    K, P = kernel(X[bench.fitted], bench.landmarks), kernel(bench.landmarks)
+    system = K.T @ (w[:, None] * K) + found.alpha * P
+    a = np.linalg.solve(system, K.T @ (w[:, None] * bench.Y[bench.fitted]))
+    missed = bench.Y[bench.judged] - kernel(X[bench.judged], bench.landmarks) @ a
+    np.testing.assert_allclose(found.missed, missed, atol=1e-5)
+    squares = bench.sample.weights[bench.judged] @ np.square(missed)
+    truth = bench.sample.weights[bench.judged] @ np.square(bench.Y[bench.judged])
+    assert found.error == pytest.approx(squares.sum() / truth.sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [RBF, Laplacian])
+def test_more_rows_find_the_column_that_matters(kernel, few):
+    X, y = data(n=600, d=6, noise=0.5)
+    bench = refining.Bench(leave_one_out.centred(X, y[:, None], np.ones(600)))
+    equal = kernel(0.1, scales=np.ones(6))
+    found = refining.refine(equal, 0.1, bench)
+    assert found.kernel.scales[1:].max() < 0.4 * found.kernel.scales[0]
+    assert found.error < 0.9 * bench.near(equal, 0.1, lambda _: None).error
+    harmful = kernel(0.1, scales=np.array([0.1, 1.0, 1.0, 1.0, 1.0, 5.0]))
+    assert refining.refine(harmful, 0.1, bench).error == pytest.approx(found.error, rel=0.02)
+
+
+def test_many_rows_of_a_file_teach_what_an_array_does(few, tmp_path):
+    X, y = data(n=300)
+    np.save(tmp_path / "rows.npy", X)
+    model = KernelRidge("loo", Nystroem(RBF(scales="learn"), 40), random_state=0)
+    from_file = clone(model).fit(tmp_path / "rows.npy", y).kernel_
+    learned = model.fit(X, y).kernel_
+    np.testing.assert_allclose(from_file.scales_, learned.scales_)
+    assert learned.feature_importances_[0] > 0.9
+    assert learned.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_a_metric_and_a_rule_for_gamma_are_kept_on_many_rows(few):
+    X, y = data(n=300)
+    kernel = RBF("median", scales="metric").fit(X, y)
+    assert kernel.scales_.shape == (X.shape[1], X.shape[1])
+    assert RBF(0.25, scales="learn").fit(X, y).gamma_ == 0.25
+
+
+def test_noise_and_constants_leave_the_columns_as_they_are_on_many_rows(few):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 4))
+    assert np.ptp(RBF(scales="learn").fit(X, rng.standard_normal(400)).scales_) < 1.5
+    np.testing.assert_array_equal(RBF(scales="learn").fit(X, np.ones(400)).scales_, np.ones(4))
+    copies = RBF(scales="learn").fit(np.repeat(X[:30], 20, axis=0), np.repeat(X[:30, 0], 20))
+    assert copies.scales_.argmax() == 0
+
+
+def test_refining_keeps_within_the_memory_that_it_states():
+    X, _ = data(n=6000, d=20)
+    rows = gramian.as_rows(X)
+    kernel = RBF(scales="learn")
+    assert kernel._refining_rows(rows) == 6000
+    with gramian.config_context(memory_budget="16MB"):
+        assert kernel._refining_rows(rows) == 0
+        assert kernel.fit_bytes(rows) < 16e6
+    with gramian.config_context(memory_budget="150MB"):
+        assert 0 < kernel.fit_bytes(rows) < 75e6
 
 
 # Guards: what is learned does no harm.

@@ -49,6 +49,7 @@ def test_the_same_parts_without_harm_are_read(tmp_path):
         crafted.doubling(3),
         crafted.sparse(crafted.ONE, np.arange(4), crafted.POINTERS, (4, 4))(),
         crafted.sharing(1),
+        crafted.build(crafted.pipeline()),
     ):
         assert isinstance(loaded(data, tmp_path), states.BaseEstimator)
 

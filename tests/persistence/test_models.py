@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import gramian
 from gramian import (
@@ -293,6 +295,20 @@ def test_what_is_shared_is_stored_once(path):
     assert again.approximation_._projected.points is points
 
 
+@pytest.mark.parametrize("shape", ["uniform", "normal", None])
+def test_pipelines_as_tune_makes_them(shape, path):
+    first = QuantileTransformer(n_quantiles=9, output_distribution=shape or "normal")
+    model = make_pipeline(first if shape else StandardScaler(), KernelRidgeClassifier(0.1)).fit(
+        X, Y
+    )
+    model.search_ = {"kernel": np.array(["rbf"]), "alpha": np.array([0.1])}
+    gramian.save(model, path)
+    again = gramian.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.search_["kernel"].tolist() == ["rbf"]
+    np.testing.assert_array_equal(again.fit(X, Y).predict(X), model.predict(X))
+
+
 def function(x, y):
     return x @ y.T
 
@@ -306,6 +322,9 @@ def function(x, y):
         (KernelPCA(kernel=lambda x, y: 0), "Python function '<lambda>' at kernel"),
         (KernelRidge(Ridge()), "an object of type Ridge at alpha"),
         (KernelRidge(np.array([(1, 2.0)], dtype="i4,f8")), "an object of type ndarray at alpha"),
+        (make_pipeline(StandardScaler(), Ridge()), r"an object of type Ridge at steps\.1\.1"),
+        (make_pipeline(KernelRidge(), memory="folder"), "must have no memory"),
+        (make_pipeline("passthrough", KernelRidge()), "pairs of a name and an estimator"),
         (Ridge(), "Expected a learner.*got an object of type Ridge"),
         (function, "Expected a learner.*type function"),
         (KernelRidge, "Expected a learner"),

@@ -8,13 +8,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian
-from gramian import RBF, KernelRidge, KernelRidgeClassifier, Laplacian, tune
-from gramian.kernels import learning, leave_one_out
+from gramian import RBF, KernelRidge, KernelRidgeClassifier, Local, Nystroem, tune
+from gramian.kernels import learning, leave_one_out, refining
+from gramian.tuning import approximating
 from gramian.tuning import search as searching
+from gramian.tuning.approximating import Approximating
 from gramian.tuning.candidates import FAMILIES, TRANSFORMS
 from gramian.tuning.search import Search, missed_classes
 from gramian.tuning.source import code, source
-from gramian.tuning.tune import _pipeline
 
 
 def data(n=150, seed=0):
@@ -48,6 +49,7 @@ def test_the_table_has_all_that_was_tried(regression):
     assert first == {(t, k) for t in TRANSFORMS for k in FAMILIES}
     assert count > len(first)
     assert "learned" in found["scales"] and np.isfinite(found["leave_one_out_error"]).all()
+    assert set(found["approximation"]) == {"exact"} and np.isnan(found["validation_error"]).all()
 
 
 @pytest.mark.slow
@@ -71,7 +73,7 @@ def test_text_and_few_whole_numbers_are_classes(labels):
 def test_the_task_can_be_named():
     X, _ = data(60)
     model = tune(X, np.round(X[:, 0]), "regress", random_state=0)
-    assert isinstance(model[-1].regressor_, KernelRidge)
+    assert isinstance(model[-1], KernelRidge)
     with pytest.raises(ValueError, match="task of tune must be one of"):
         tune(X, X[:, 0], "cluster")
 
@@ -112,19 +114,48 @@ def test_the_search_keeps_to_the_memory_budget():
         assert 8 * 8 * best._affordable(monkey) ** 2 < 100e6
 
 
-def test_large_tables_use_landmarks():
-    X, y = data(300)
+@pytest.fixture
+def many(monkeypatch):
+    """Let 'many rows' be hundreds."""
+    monkeypatch.setattr(approximating, "EXACT_ROWS", 300)
+    monkeypatch.setattr(approximating, "FIRST", 25)
+    monkeypatch.setattr(refining, "LEAST_ROWS", 300)
+    monkeypatch.setattr(refining, "LANDMARKS", 60)
+    monkeypatch.setattr(searching, "SCREENED", 100)
+    monkeypatch.setattr(searching, "LEARNED", 100)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_many_rows_refine_scales_and_choose_landmarks(classes, many):
+    X, y = data(600)
+    y = np.where(y > 0, "up", "down") if classes else y
+    model = tune(X, y, random_state=0)
+    found = model.search_
+    assert {"exact", "Nystroem(25)", "Nystroem(50)"} <= set(found["approximation"])
+    assert any(name.startswith("Local(Nystroem(") for name in found["approximation"])
+    by_landmarks = ~np.isnan(found["validation_error"])
+    assert (np.isnan(found["leave_one_out_error"]) == by_landmarks).all()
+    assert isinstance(model[-1].kernel, Nystroem | Local) and model[-1].alpha == "loo"
+    assert model.score_ > 0.9 and model.feature_importances_.argmax() == 0
+    space = {"X": X, "y": y}
+    exec(model.code_, space)
+    np.testing.assert_array_equal(space["model"].predict(X[:50]), model.predict(X[:50]))
+
+
+def test_landmarks_are_doubled_while_it_helps_and_there_is_time(many):
+    X, y = data(400)
+    hurried = Approximating(X, y, False, lambda: 0.0, 0)
+    assert [one.approximation.n_components for one in hurried.tried(RBF(0.5))] == [25]
+    patient = list(Approximating(X, y, False, lambda: 1e9, 0).tried(RBF(0.5)))
+    sizes = [one.approximation.n_components for one in patient[:-1]]
+    assert sizes == [25 * 2**i for i in range(len(sizes))] and len(sizes) > 1
+    assert isinstance(patient[-1].approximation, Local)
+
+
+def test_too_many_rows_for_the_memory_budget_use_landmarks():
+    assert not approximating.needed(9000) and approximating.needed(20_000)
     with gramian.config_context(memory_budget="16MB"):
-        best = Search(X, y[:, None], False, 60.0, np.random.default_rng(0))
-        one = best._try("ranks", "laplacian", best._sample("ranks", np.arange(100)), lambda: TRIAL)
-        model = _pipeline(one, 50_000, 300, False, 0)
-    assert "Nystroem" in code(model) and "'loo'" in code(model)
-
-
-TRIAL = learning.Trial(
-    Laplacian(0.3, scales=np.array([1.0, 0.5, 0.123456])),
-    leave_one_out.Fit(0.1, 0.5, np.zeros((100, 1)), np.zeros((100, 1))),
-)
+        assert approximating.needed(1000)
 
 
 # Guards.
@@ -137,6 +168,21 @@ def test_noise_is_no_worse_than_its_mean():
     model = tune(X, y, random_state=0)
     new = rng.standard_normal((1000, 5))
     assert np.mean(model.predict(new) ** 2) < 0.15  # nearly the mean, 0
+
+
+def test_copies_of_rows_change_little():
+    """If copies counted one by one, each would predict the others, noise and all."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((80, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(80)
+    new = rng.standard_normal((500, 3))
+    truth = np.sin(2 * new[:, 0])
+    missed = []
+    for copies in (1, 3):
+        rows, targets = np.repeat(X, copies, axis=0), np.repeat(y, copies)
+        model = tune(rows, targets, holdout=0, random_state=0)
+        missed.append(np.mean((model.predict(new) - truth) ** 2) / truth.var())
+    assert missed[1] < 1.3 * missed[0] < 0.4
 
 
 def test_one_row_of_each_class_and_more_columns_than_rows():

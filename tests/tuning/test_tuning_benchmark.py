@@ -7,7 +7,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are no installed package
 
-from benchmarks.tuning import OURS, Result, drawn, measure, summary
+from benchmarks.tuning import OURS, Result, drawn, keep, kept, measure, summary
 
 BOOSTING = "gradient boosting"
 
@@ -15,7 +15,7 @@ BOOSTING = "gradient boosting"
 def results(dataset, ours, theirs):
     for split, scores in enumerate(zip(ours, theirs, strict=True)):
         for contender, score in zip((OURS, BOOSTING), scores, strict=True):
-            yield Result(dataset, split, contender, score, 1.0)
+            yield Result(dataset, split, contender, score, 1.0, 2.0)
 
 
 def test_splits_are_repeatable_and_training_rows_are_not_tested():
@@ -36,6 +36,23 @@ def test_wins_and_ties_are_counted():
     lost = results("lost", [0.70, 0.71], [0.9, 0.92])
     said = summary([*won, *level, *lost])
     assert "beats gradient boosting on 1 of 3 sets" in said
-    assert "level with the best on 2 of 3 sets" in said
-    assert "best on 1 of 3 sets" in said.replace("the best", "")
-    assert "**0.8500**" in said and "**0.9100**" in said
+    assert "is level with the best on 2 of 3 sets" in said
+    assert "is strictly best on 1 of 3 sets" in said
+    assert "**0.8500** ± 0.0500" in said and "**0.9100** ± 0.0100" in said
+    assert "1 / 1" in said and "2 / 2" in said
+
+
+def test_sets_that_somebody_is_missing_on_do_not_count():
+    alone = [Result("alone", 0, OURS, 1.0, 1.0, 1.0)]
+    said = summary([*alone, *results("both", [0.9], [0.8])])
+    assert "beats gradient boosting on 1 of 1 sets" in said and "| alone" in said
+
+
+def test_pieces_are_merged_and_a_second_measurement_replaces_the_first(tmp_path):
+    pieces = list(results("a", [0.9, 0.8], [0.8, 0.75])) + list(results("b", [0.5], [0.6]))
+    for one in pieces:
+        keep(tmp_path, one)
+    assert len(list(tmp_path.iterdir())) == 3
+    assert sorted(kept(tmp_path)) == sorted(pieces)
+    keep(tmp_path, pieces[0]._replace(score=0.1))
+    assert len(kept(tmp_path)) == len(pieces) and 0.1 in {one.score for one in kept(tmp_path)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Parameters that have options of their own, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
+TUNED = "tune"
 LINE = "{:<20} {:>6} {:>30} {:>9} {:>9} {:>13} {:>8}"
 
 
@@ -32,7 +33,10 @@ def add_options(parser: arguments.Parser) -> None:
         "--sizes", type=int, nargs="+", metavar="SIZE", help="numbers of features to try"
     )
     signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
-    chosen = "chosen by cross-validation if there is a target, else scale, or mean for chi2"
+    chosen = (
+        "chosen by cross-validation if there is a target, else scale, or mean for chi2; with "
+        "--kernel tune, chosen with the kernel and the scales of its columns"
+    )
     arguments.add_kernel(parser, several=True, gamma=chosen)
     arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
@@ -45,7 +49,9 @@ def _compare() -> Any:
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "report.html", (".html",))
-    kernel = estimators.bare_kernel(args, gramian.Nystroem)
+    kernel: Any = args.kernel
+    if kernel != TUNED or args.gamma is not None:
+        kernel = estimators.bare_kernel(args, gramian.Nystroem)
     chosen = [estimators.approximation_by_name(name) for name in args.approximation]
     with reading.opened(args) as source:
         planned = reading.prepared(source, args, args.target)

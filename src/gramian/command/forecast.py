@@ -6,12 +6,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from gramian.approximations import Approximation
 from gramian.backend import config, progress
 from gramian.backend.wording import counted
 from gramian.command.screen import Screen
+from gramian.kernels import learning
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
 
@@ -49,7 +49,7 @@ def landmarks(model: Any, rows: Rows) -> int:
 def _block_seconds(model: Any, rows: Rows, count: int) -> float:
     """Time the features of a block of rows: kernel values, and a product with a square matrix."""
     block = rows.take(np.arange(BLOCK))
-    kernel = clone(model._bare_kernel())
+    kernel = learning.unlearned(model._bare_kernel())
     kernel.fit_rows(ArrayRows(block), np.random.default_rng(0))
     times = []
     for _ in range(2):  # the first call also loads code

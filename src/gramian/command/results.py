@@ -24,6 +24,7 @@ from gramian.persistence import models
 from gramian.rows import Rows
 from gramian.rows.files import formats
 from gramian.tables import TableModel
+from gramian.tables.model import applied
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".npy")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -69,10 +70,10 @@ def levels_of(estimator: Any) -> list[float] | None:
 
 def predictions(estimator: Any, rows: Rows, *, proba: bool = False) -> Columns:
     """Apply a fitted estimator to rows; with ``proba``, also a column for each class."""
-    apply = estimator.predict if hasattr(estimator, "predict") else estimator.transform
-    columns = columns_of(estimator, apply(rows))
+    method = "predict" if hasattr(estimator, "predict") else "transform"
+    columns = columns_of(estimator, applied(estimator, method, rows))
     if proba:
-        found = np.asarray(array_ops.to_numpy(estimator.predict_proba(rows)))
+        found = np.asarray(array_ops.to_numpy(applied(estimator, "predict_proba", rows)))
         labels = estimator.classes_.tolist()
         columns |= {f"probability_{label}": found[:, i] for i, label in enumerate(labels)}
     return columns

@@ -31,6 +31,13 @@ def add_options(
     arguments.add_kernel(parser)
     arguments.add_preparation(parser, "column to predict, by name or number (counting from 0)")
     group = parser.add_argument_group("target")
+    add_holdout(group)
+    arguments.add_output(parser, ".predictions.csv")
+    arguments.add_run(parser, device=True)
+    return group
+
+
+def add_holdout(group: Any) -> None:
     group.add_argument(
         "--holdout",
         type=_fraction,
@@ -39,9 +46,6 @@ def add_options(
         help="fraction of the rows, chosen at random, to hold out and score; 0 fits all rows. "
         "Default: 0.2",
     )
-    arguments.add_output(parser, ".predictions.csv")
-    arguments.add_run(parser, device=True)
-    return group
 
 
 def _fraction(text: str) -> float:
@@ -69,7 +73,7 @@ def run(args: Namespace, screen: Screen, model_for: Callable[[np.ndarray], Any])
         classes = is_classifier(model)
         if not classes and y.dtype.kind not in "biuf":
             raise UsageError("The target contains text: use gramian classify.")
-        held_out = _drawn(table.n_rows, args.holdout, args.seed)
+        held_out = drawn(table.n_rows, args.holdout, args.seed)
         train = np.flatnonzero(~held_out)
         rows = reading.learned(table, preparation, train if held_out.any() else None)
         reading.show(screen, table, preparation)
@@ -129,7 +133,7 @@ def _about(args: Namespace, y: np.ndarray, classes: bool) -> str:
     return f"{name}: numbers from {low} to {high}"
 
 
-def _drawn(n: int, part: float, seed: int) -> np.ndarray:
+def drawn(n: int, part: float, seed: int) -> np.ndarray:
     """Return a mask of the rows to hold out."""
     held_out = np.zeros(n, dtype=bool)
     count = min(round(part * n), n - 2)

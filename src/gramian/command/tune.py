@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gramian
 from gramian.backend import array_ops
-from gramian.command import arguments, reading, signatures
-from gramian.command.errors import UsageError
+from gramian.backend.wording import counted
+from gramian.command import arguments, reading, signatures, supervised
+from gramian.command.results import check_free, predictions
+from gramian.command.scores import show_scores
 from gramian.command.screen import Screen
-from gramian.tables import Table, preparation_code
+from gramian.persistence import models
+from gramian.rows import Rows
+from gramian.tables import TableModel, preparation_code
 
-HERE = ("X", "y", "random_state")  # parameters that have options of their own
+# Parameters that have options of their own, or none.
+HERE = ("X", "y", "holdout", "random_state")
 SHOWN = 5  # candidates and columns
 
 
@@ -22,6 +28,15 @@ def add_options(parser: arguments.Parser) -> None:
     arguments.add_data(parser)
     signatures.add_options(parser, "tuning", signatures.parameters(_tune(), skip=HERE))
     arguments.add_preparation(parser, "column to predict, by name or number (counting from 0)")
+    supervised.add_holdout(parser.add_argument_group("target"))
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--model",
+        "--save",
+        metavar="FILE",
+        help="save the pipeline, for gramian predict and gramian.load",
+    )
+    group.add_argument("--force", action="store_true", help="replace an existing file")
     arguments.add_run(parser)
 
 
@@ -30,51 +45,76 @@ def _tune() -> Any:
 
 
 def run(args: Namespace, screen: Screen) -> None:
-    with reading.training(args, screen, args.target) as (table, preparation, rows):
-        y = _target(args, table)
-        X = array_ops.host_float64(array_ops.dense(rows.collect()))
+    path = None if args.model is None else Path(args.model).expanduser()
+    if path is not None:
+        reading.check_input(args.data)
+        check_free(path, "--model", force=args.force, read=[args.data])
+    with reading.opened(args) as source:
+        supervised.check_target(source, args)
+        planned = reading.prepared(source, args, args.target)
+        table, preparation = planned.table, planned.preparation
+        y = supervised.target_of(table, args)
+        held_out = supervised.drawn(table.n_rows, args.holdout, args.seed)
+        train = np.flatnonzero(~held_out)
+        # Nothing that is learned, not even a mean or a scale, comes from rows that are scored.
+        rows = reading.learned(table, preparation, train if held_out.any() else None)
+        reading.show(screen, table, preparation)
+        reading.show_plan(screen, planned)
         with screen.timed():
-            model = _tune()(X, y, random_state=args.seed, **signatures.given(args, _tune()))
+            model = _tune()(
+                _array(rows.choose(train)),
+                y[train],
+                holdout=0.0,
+                random_state=args.seed,
+                **signatures.given(args, _tune()),
+            )
+        _show_search(screen, model.search_)
+        _show_columns(screen, preparation.columns, model.feature_importances_)
+        if held_out.any():
+            new = np.flatnonzero(held_out)
+            where = counted(len(new), "held-out row", ",")
+            show_scores(screen, model, y[new], predictions(model, rows.choose(new)), where)
         imports, code = preparation_code(table, preparation, args.target or "target")
-    _show_search(screen, model.search_)
-    order = np.argsort(-model.feature_importances_)[:SHOWN]
-    shares = (f"{preparation.columns[i]} {model.feature_importances_[i]:.0%}" for i in order)
-    screen.line("columns", f"by importance: {', '.join(shares)}")
-    if model.score_ is not None:
-        measure = "accuracy" if "missed" in _error_name(model.search_) else "R²"
-        screen.line("score", f"{measure} {model.score_:.4f} on rows that were held out")
+        if path is not None:
+            models.save(TableModel(model, preparation), path)
     said = model.code_.partition("\n\n")
     screen.print("\n" + "\n".join([*imports, said[0], "", code, said[2]]))
+    if path is not None:
+        screen.line("model", f"→ {path}")
 
 
-def _target(args: Namespace, table: Table) -> np.ndarray:
-    if args.target is not None:
-        return table.column(table.find(args.target))
-    if table.target is None:
-        raise UsageError(
-            f"{table.said} has no target: name the column to predict with --target COLUMN."
-        )
-    return table.target
+def _array(rows: Rows) -> np.ndarray:
+    return array_ops.host_float64(array_ops.dense(rows.collect()))
 
 
-def _error_name(search: dict[str, np.ndarray]) -> str:
+def _show_columns(screen: Screen, names: list[str], importances: np.ndarray) -> None:
+    order = np.argsort(-importances)[:SHOWN]
+    shares = (f"{names[i]} {importances[i]:.0%}" for i in order)
+    screen.line("columns", f"by importance: {', '.join(shares)}")
+
+
+def _errors(search: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the error of each candidate: the part of missed classes, if there are classes."""
     missed = search["missed_classes"]
-    return "leave_one_out_error" if np.isnan(missed).all() else "missed_classes"
+    if not np.isnan(missed).all():
+        return missed
+    left_out = search["leave_one_out_error"]
+    return np.where(np.isnan(left_out), search["validation_error"], left_out)
 
 
 def _show_search(screen: Screen, search: dict[str, np.ndarray]) -> None:
     """Print the best of the candidates, the last ones first: they saw the most rows."""
-    name = _error_name(search)
-    order = sorted(range(len(search[name])), key=lambda i: (-search["rows"][i], search[name][i]))
-    words = ("transform", "kernel", "scales")
+    errors = _errors(search)
+    order = sorted(range(len(errors)), key=lambda i: (-search["rows"][i], errors[i]))
+    words = ("transform", "kernel", "scales", "approximation")
     screen.table(
-        ["columns", "kernel", "scales", ">gamma", ">alpha", ">rows", ">leave-one-out error"],
+        ["columns", "kernel", "scales", "approximation", ">gamma", ">alpha", ">rows", ">error"],
         [
             [
                 *(str(search[word][i]) for word in words),
                 *(f"{search[number][i]:.3g}" for number in ("gamma", "alpha")),
                 f"{search['rows'][i]:,}",
-                f"{search[name][i]:.4f}",
+                f"{errors[i]:.4f}",
             ]
             for i in order[:SHOWN]
         ],

@@ -67,9 +67,6 @@ class DistanceKernel(GammaKernel):
 
     # The scales of columns.
 
-    def learns(self) -> bool:
-        return super().learns() or isinstance(self.scales, str)
-
     def _learn(
         self, rows: Rows, rng: np.random.Generator, weights: Array | None, y: Array | None
     ) -> learning.Learned:

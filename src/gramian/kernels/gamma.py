@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
-from gramian.kernels import learning
+from gramian.kernels import learning, refining
 from gramian.kernels.base import ProfileKernel
 from gramian.kernels.leave_one_out import draw as draw_with_targets
 from gramian.rows import Rows
@@ -74,7 +74,12 @@ class GammaKernel(ProfileKernel):
 
     def learns(self) -> bool:
         """Whether some parameter is learned from a target."""
-        return any(value == "loo" for value in self._words().values())
+        return bool(self.learned_parameters())
+
+    def learned_parameters(self) -> list[str]:
+        """Return the names of the parameters that are learned from a target."""
+        words = self._words().items()
+        return [name for name, word in words if word == "loo" or name == "scales"]
 
     def _words(self) -> dict[str, str]:
         """Return the parameters that are words."""
@@ -111,11 +116,39 @@ class GammaKernel(ProfileKernel):
             )
         sample = draw_with_targets(rows, y, weights, rng, self._learnt_rows(rows))
         learned = learning.learn(self, sample)
+        if learned.importances is not None:
+            learned = self._refined(learned, rows, rng, weights, y)
         self.gamma_ = float(learned.trial.kernel.gamma)
         for name in self.candidates:
             if getattr(self, name) == "loo":
                 setattr(self, f"{name}_", getattr(learned.trial.kernel, name))
         return learned
+
+    def _refined(
+        self,
+        learned: learning.Learned,
+        rows: Rows,
+        rng: np.random.Generator,
+        weights: Array | None,
+        y: Array,
+    ) -> learning.Learned:
+        """Return what more rows say about the scales, if there are many."""
+        count = self._refining_rows(rows)
+        if not count:
+            return learned
+        bench = refining.Bench(draw_with_targets(rows, y, weights, rng, count))
+
+        def rule(scales: np.ndarray) -> float | None:
+            return learning.set_gamma(clone(self).set_params(scales=scales), bench.landmarks)
+
+        kernel, fit = learned.trial
+        metric = self._words()["scales"] == "metric"
+        found = refining.refine(kernel, fit.alpha, bench, metric, rule)
+        shares = learning.shares_of(bench.squares(found, metric=False), bench.landmarks)
+        return learning.Learned(learning.Trial(found.kernel, fit), shares)
+
+    def _refining_rows(self, rows: Rows) -> int:
+        return refining.affordable(*rows.shape, config.memory_budget() // 2)
 
     def _learnt_rows(self, rows: Rows) -> int:
         """Return how many rows to learn from: what they take is within the memory budget."""
@@ -138,7 +171,13 @@ class GammaKernel(ProfileKernel):
             count = self._learnt_rows(rows)
             squares = 8 * SQUARES * count**2
         sample = min(rows.shape[0], count) * rows.row_bytes
-        return squares + sample * (1 + 2 * 8 // array_ops.itemsize(rows.dtype))  # and in float64
+        sample *= 1 + 2 * 8 // array_ops.itemsize(rows.dtype)  # and in float64
+        return max(squares + sample, self._refining_bytes(rows))
+
+    def _refining_bytes(self, rows: Rows) -> int:
+        if not isinstance(getattr(self, "scales", None), str):
+            return 0
+        return refining.nbytes(self._refining_rows(rows), rows.shape[1])
 
     def _warn_if_flat(self, sample: Array) -> None:
         """Warn if gamma makes all rows look alike, or no two rows look alike."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,12 @@ def _with_scales(kernel: Kernel, sample: TargetSample, metric: bool) -> Learned:
 
 def importances(trial: Trial, sample: TargetSample) -> np.ndarray:
     """Return the share of each column in the squared changes of f, shape (d,), of sum 1."""
-    shares = squared_gradients(trial, sample, metric=False) * sample.X.var(axis=0)
+    return shares_of(squared_gradients(trial, sample, metric=False), sample.X)
+
+
+def shares_of(squares: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return importances (d,) from squared gradients (d,) and the spread of the columns."""
+    shares = squares * X.var(axis=0)
     total = float(shares.sum())
     return shares / total if total > 0 else np.full(len(shares), 1 / len(shares))
 
@@ -137,7 +143,7 @@ def search(
     U = kernel.pairings(sample.X)
     if kernel.stationary:
         np.fill_diagonal(U, 0.0)
-    gamma, usual = _set_gamma(kernel, sample.X), _usual_gamma(kernel, sample.X, U)
+    gamma, usual = set_gamma(kernel, sample.X), _usual_gamma(kernel, sample.X, U)
     if gamma is not None or near is None:
         first = _tried(kernel, gamma or usual)
         trial = Trial(first, best_alpha(_matrix(first, U), sample, near and near.fit.alpha))
@@ -194,7 +200,7 @@ def _matrix(kernel: Kernel, U: np.ndarray) -> np.ndarray:
     return kernel._profile(kernel._scale() * U)
 
 
-def _set_gamma(kernel: Kernel, X: np.ndarray) -> float | None:
+def set_gamma(kernel: Kernel, X: np.ndarray) -> float | None:
     """Return gamma on these rows if it is a number or a rule; None if it is to be searched."""
     given = kernel._given()
     if given is not None or kernel.gamma is None or kernel.gamma == "loo":
@@ -220,15 +226,19 @@ def _usual_gamma(kernel: Kernel, X: np.ndarray, U: np.ndarray) -> float:
 
 def next_scales(trial: Trial, sample: TargetSample, metric: bool) -> np.ndarray:
     """Return scales (d,), or a metric (d, d), from the gradients of a fit; their mean is 1."""
-    squares = squared_gradients(trial, sample, metric)
-    if metric:
+    return root_of(squared_gradients(trial, sample, metric))
+
+
+def root_of(squares: np.ndarray) -> np.ndarray:
+    """Return the root of squared gradients, (d,) or (d, d), with mean 1; ones if all are 0."""
+    if squares.ndim == 2:
         values, vectors = np.linalg.eigh(squares)
         scales = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         size = np.trace(scales) / len(scales)
     else:
         scales = np.sqrt(squares)
         size = scales.mean()
-    return scales / size if size > 0 else np.ones(sample.X.shape[1])
+    return scales / size if size > 0 else np.ones(len(squares))
 
 
 def squared_gradients(trial: Trial, sample: TargetSample, metric: bool) -> np.ndarray:
@@ -267,6 +277,16 @@ def _slopes(kernel: Kernel, U: np.ndarray) -> np.ndarray:
     u = kernel._scale() * U
     change = kernel._profile(u * (1 + NUDGE)) - kernel._profile(u * (1 - NUDGE))
     return np.divide(change, 2 * NUDGE * U, out=np.zeros_like(U), where=U > 0)
+
+
+def unlearned(kernel: Kernel) -> Kernel:
+    """Return a copy with defaults in place of parameters that would be learned from a target."""
+    usual = {}
+    for path, part in {"": kernel, **kernel.get_params(deep=True)}.items():
+        for name in getattr(part, "learned_parameters", tuple)():
+            default = signature(type(part)).parameters[name].default
+            usual[f"{path}__{name}" if path else name] = default
+    return clone(kernel).set_params(**usual)
 
 
 def _check_gradients(kernel: Kernel, metric: bool) -> None:

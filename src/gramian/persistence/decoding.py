@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from gramian.backend import array_ops
-from gramian.persistence import generators
+from gramian.persistence import generators, guests
 from gramian.persistence.archive import MOST_NODES, Archive
 from gramian.persistence.states import Node, is_model
 from gramian.rows import ArrayRows
@@ -179,6 +179,7 @@ class Decoder:
         for name in attributes:
             if callable(getattr(cls, name, None)):
                 raise ValueError(f"{value}.{name} is a method, and cannot be part of a state")
+        guests.check(cls, attributes)
         self._states.append((made, attributes))
         return made
 

@@ -47,7 +47,7 @@ class ModelFileError(ValueError):
 
 
 def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
-    """Save a learner, approximation, kernel or sampler, fitted or not, to a file.
+    """Save a learner, approximation, kernel, sampler or tuned pipeline, fitted or not, to a file.
 
     The file contains arrays and JSON but no code, so unlike a pickle it can be loaded without
     trusting its author. A failure leaves no partial file. Models with Python functions, such as a
@@ -58,8 +58,9 @@ def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
     Parameters
     ----------
     estimator : estimator
-        An object of gramian's classes or of those in ``classes``. The same estimator always gives
-        the same bytes.
+        An object of gramian's classes or of those in ``classes``, or a scikit-learn ``Pipeline`` of
+        these, as :func:`tune` returns it: its steps may also be a ``StandardScaler`` or a
+        ``QuantileTransformer``. The same estimator always gives the same bytes.
     path : path or str
         An existing file is replaced.
     classes : list of classes, optional

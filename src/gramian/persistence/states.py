@@ -1,8 +1,8 @@
 """Convert gramian's objects to plain values and arrays; ``decoding`` converts them back.
 
 One walk over an object's state serves every class: numbers, strings, lists and dictionaries become
-JSON, arrays go to a store, and objects of gramian's classes become their name and attributes.
-Nothing else is accepted.
+JSON, arrays go to a store, and objects of gramian's classes become their name and attributes, as do
+the few of scikit-learn's in ``guests``. Nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import gramian
 from gramian.backend import array_ops, config
 from gramian.backend.wording import counted
 from gramian.matrices.factors import Factors
-from gramian.persistence import generators
+from gramian.persistence import generators, guests
 from gramian.rows import ArrayRows, Rows
 from gramian.tables.model import TableModel
 
@@ -44,7 +44,7 @@ Node = Any  # what JSON holds
 @cache
 def classes() -> dict[str, type]:
     """Return the classes that a model may contain, by name."""
-    found: dict[str, type] = {}
+    found = guests.classes()
     for module in _modules():
         for cls in vars(module).values():
             if not isinstance(cls, type) or cls.__module__ != module.__name__:
@@ -207,13 +207,22 @@ class Encoder:
     def _object(self, value: Any) -> Node:
         if isinstance(value, tuple):
             return {"object": type(value).__name__, "items": self._items(value)}
-        state = {}
-        for name, part in (value.__getstate__() or {}).items():
+        state: dict[str, Node] = {}
+        attributes = value.__getstate__() or {}
+        self._check_guest(value, attributes)
+        for name, part in attributes.items():
             if name == "_device":  # arrays come back on the host
                 continue
             with self._at(name):
                 state[name] = self.encode(part)
         return {"object": type(value).__name__, "state": state}
+
+    @staticmethod
+    def _check_guest(value: Any, attributes: Mapping[str, Any]) -> None:
+        try:
+            guests.check(type(value), attributes)
+        except ValueError as error:
+            raise TypeError(f"This model cannot be saved: {error}.") from None
 
 
 def _plain(entry: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from gramian.backend import array_ops
 from gramian.backend.typing import ArrayLike
@@ -12,7 +13,9 @@ from gramian.rows import Rows
 from gramian.tables.preparation import Preparation
 from gramian.tables.sources import as_table
 
-__all__ = ["TableModel"]
+__all__ = ["TableModel", "applied"]
+
+BLOCK = 10_000  # rows that a pipeline gets at once
 
 
 class TableModel:
@@ -54,8 +57,21 @@ class TableModel:
 
     def predict(self, source: ArrayLike) -> np.ndarray:
         """Predict each row of a table."""
-        return np.asarray(array_ops.to_numpy(self.estimator.predict(self.rows(source))))
+        return np.asarray(array_ops.to_numpy(applied(self.estimator, "predict", self.rows(source))))
 
     def transform(self, source: ArrayLike) -> np.ndarray:
         """Transform each row of a table."""
-        return np.asarray(array_ops.to_numpy(self.estimator.transform(self.rows(source))))
+        return np.asarray(
+            array_ops.to_numpy(applied(self.estimator, "transform", self.rows(source)))
+        )
+
+
+def applied(estimator: Any, method: str, rows: Rows) -> Any:
+    """Call a method of an estimator with rows; scikit-learn's pipelines get arrays, in blocks."""
+    call = getattr(estimator, method)
+    if not isinstance(estimator, Pipeline):
+        return call(rows)
+    n = rows.shape[0]
+    starts = range(0, n, BLOCK)
+    blocks = (rows.take(np.arange(start, min(start + BLOCK, n))) for start in starts)
+    return np.concatenate([call(array_ops.host_float64(array_ops.dense(b))) for b in blocks])

@@ -1,4 +1,4 @@
-"""What ``tune`` tries: transforms of columns and families of kernels."""
+"""What ``tune`` tries: transforms of columns, families of kernels and approximations."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from gramian.kernels import RBF, Laplacian, Matern
 from gramian.kernels.learning import Trial
 
 QUANTILES = 1000
+RANKED = 100_000  # rows whose quantiles are taken, at most
 
 # By name: a function of the number of rows that returns a transformer.
 TRANSFORMS: dict[str, Callable[[int], Any]] = {
@@ -23,9 +25,10 @@ FAMILIES = {"laplacian": Laplacian("loo"), "rbf": RBF("loo"), "matern": Matern("
 
 
 def _quantiles(n: int, shape: str) -> QuantileTransformer:
-    return QuantileTransformer(
-        n_quantiles=min(n, QUANTILES), output_distribution=shape, subsample=None
-    )
+    some: dict[str, Any] = {"subsample": None}
+    if n > RANKED:
+        some = {"subsample": RANKED, "random_state": 0}
+    return QuantileTransformer(n_quantiles=min(n, QUANTILES), output_distribution=shape, **some)
 
 
 class Candidate(NamedTuple):
@@ -37,6 +40,9 @@ class Candidate(NamedTuple):
     rate: float  # the part of rows whose class is missed; the error, without classes
     rows: int  # that the errors are of
     seconds: float
+    approximation: Any = None  # unfitted; None for the exact kernel
+    classes: bool = False
+    validated: bool = False  # whether rows that were put aside judged, not leave-one-out
 
     @property
     def merit(self) -> tuple[float, float]:
@@ -49,6 +55,12 @@ class Candidate(NamedTuple):
         scales = self.trial.kernel.scales
         return scales is not None and np.ptp(scales) > 0
 
+    def rounded(self) -> Any:
+        """Return the kernel with four digits, as the code shows it; no scales if all are equal."""
+        kernel = self.trial.kernel
+        scales = rounded(kernel.scales) if self.has_scales else None
+        return clone(kernel).set_params(gamma=rounded(kernel.gamma), scales=scales)
+
     def entry(self) -> dict[str, Any]:
         """Return the candidate as a row of the table of all that was tried."""
         kernel, fit = self.trial.kernel, self.trial.fit
@@ -58,8 +70,26 @@ class Candidate(NamedTuple):
             "scales": "learned" if self.has_scales else "equal",
             "gamma": float(kernel.gamma),
             "alpha": float(fit.alpha),
+            "approximation": described(self.approximation),
             "rows": self.rows,
-            "leave_one_out_error": float(fit.error),
-            "missed_classes": float(self.rate) if self.rate != fit.error else np.nan,
+            "leave_one_out_error": np.nan if self.validated else float(fit.error),
+            "validation_error": float(fit.error) if self.validated else np.nan,
+            "missed_classes": float(self.rate) if self.classes else np.nan,
             "seconds": self.seconds,
         }
+
+
+def described(approximation: Any) -> str:
+    """Return the name of an approximation with its number of landmarks."""
+    if approximation is None:
+        return "exact"
+    name, inner = type(approximation).__name__, approximation.kernel
+    size = getattr(approximation, "n_components", None)
+    return f"{name}({described(inner) if size is None else size})"
+
+
+def rounded(numbers: Any) -> Any:
+    """Return numbers with four digits."""
+    if np.ndim(numbers):
+        return np.array([rounded(number) for number in numbers])
+    return float(f"{numbers:.4g}")

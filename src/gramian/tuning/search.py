@@ -2,15 +2,18 @@
 
 1. Each transform with each family, with equal scales, on a small sample.
 2. The best of these learn scales, on a larger sample.
-3. The best of these choose gamma and alpha again on all rows, as far as time and memory allow.
+3. The best of these choose gamma and alpha again on all rows, as far as time and memory allow. With
+   too many rows for the exact kernel, they refine their scales over landmarks instead.
+4. With too many rows for the exact kernel, the best of these chooses its approximation.
 
-All errors are leave-one-out errors. Equal rows are one row while scales are learned; in the last
-step they count one by one, as they will in the data to come.
+Errors are leave-one-out errors, or those of rows that are put aside where landmarks stand for the
+kernel. Equal rows are one row with their mean target: a copy that stays would predict the one that
+is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import isqrt
 from time import perf_counter
@@ -21,10 +24,12 @@ from sklearn.base import clone
 
 from gramian.backend import config
 from gramian.backend.progress import progress
-from gramian.kernels import learning, leave_one_out
+from gramian.kernels import learning, leave_one_out, refining
 from gramian.kernels.gamma import SQUARES
 from gramian.kernels.learning import Trial
 from gramian.kernels.leave_one_out import TargetSample
+from gramian.tuning import approximating
+from gramian.tuning.approximating import Approximating
 from gramian.tuning.candidates import FAMILIES, TRANSFORMS, Candidate
 
 SCREENED = 800  # rows of the first step
@@ -41,19 +46,34 @@ class Search:
     """A search within a deadline; ``tried`` has all candidates in order."""
 
     def __init__(
-        self, X: np.ndarray, Y: np.ndarray, classes: bool, seconds: float, rng: np.random.Generator
+        self,
+        X: np.ndarray,
+        Y: np.ndarray,
+        classes: bool,
+        seconds: float,
+        rng: np.random.Generator,
+        transforms: Iterable[str] = TRANSFORMS,
     ) -> None:
         self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
+        self.transforms = tuple(transforms)
+        self._transforms: dict[str, Any] = {}  # fitted
         self.tried: list[Candidate] = []
         self._start = perf_counter()
         self._seconds = seconds
 
     def run(self) -> Candidate:
         """Return the best candidate that was found in time."""
-        with progress("tuning", len(TRANSFORMS) * len(FAMILIES) + LEARNERS + FINALISTS) as step:
+        best = self.kernel()
+        return self._approximated(best) if approximating.needed(len(self.X)) else best
+
+    def kernel(self) -> Candidate:
+        """Return the candidate with the best kernel, without its approximation."""
+        steps = len(self.transforms) * len(FAMILIES) + LEARNERS + FINALISTS
+        with progress("tuning", steps) as step:
             best = self._screened(step)
             best = self._learned(best, step)
-            return self._refined(best, step)
+            many = approximating.needed(len(self.X))
+            return self._on_landmarks(best, step) if many else self._refined(best, step)
 
     def importances(self, best: Candidate) -> np.ndarray:
         """Return how much each column matters, shape (d,), of sum 1."""
@@ -71,7 +91,7 @@ class Search:
 
     def _screened(self, step: Step) -> list[Candidate]:
         rows = self._some(SCREENED)
-        for transform in TRANSFORMS:
+        for transform in self.transforms:
             sample = self._sample(transform, rows)
             for family, kernel in FAMILIES.items():
                 if self.tried and self.left < 0.7 * self._seconds:
@@ -99,11 +119,86 @@ class Search:
         for each in ranked[:FINALISTS]:
             if found and self.left < 0.25 * self._seconds:
                 break
-            sample = self._sample(each.transform, rows, grouped=False)
+            sample = self._sample(each.transform, rows)
             kernel, scales = FAMILIES[each.family], each.trial.kernel.scales
             find = partial(learning.search, kernel, sample, scales, each.trial)
             found.append(self._try(each.transform, each.family, sample, find))
             step()
+        best = self._ranked(found)[0]
+        # The weights of the sample have mean 1; in a fit to all rows, each copy weighs 1.
+        alpha = best.trial.fit.alpha * len(rows) / best.rows
+        fit = best.trial.fit._replace(alpha=alpha)
+        return best._replace(trial=best.trial._replace(fit=fit))
+
+    def _on_landmarks(self, ranked: list[Candidate], step: Step) -> Candidate:
+        """Refine the scales of the finalists on more rows."""
+        n, d = self.X.shape
+        rows = self._some(refining.affordable(n, d, config.memory_budget() // 2))
+        if not len(rows):
+            return self._refined(ranked, step)
+        found: list[Candidate] = []
+        for each in self._of_each_family(ranked[0]):
+            if found and self.left < 0.3 * self._seconds:
+                break
+            bench = refining.Bench(self._sample(each.transform, rows))
+            found.append(self._refined_on(each, bench, reserve=0.4 / (1 + len(found))))
+            step()
+        return self._ranked(found)[0]
+
+    def _of_each_family(self, best: Candidate) -> list[Candidate]:
+        """Return the best candidate and, of each other family, the best of those with most rows.
+
+        Few landmarks suit smooth kernels, whatever suits the exact matrix of few rows.
+        """
+        others = []
+        for family in FAMILIES:
+            same = [one for one in self.tried if one.family == family != best.family]
+            others += sorted(same, key=lambda one: (-one.rows, one.merit))[:1]
+        return [best, *self._ranked(others)]
+
+    def _refined_on(self, each: Candidate, bench: refining.Bench, reserve: float) -> Candidate:
+        """Refine a candidate; ``reserve`` is the part of the time that is left to others."""
+        start = perf_counter()
+        kernel, alpha = each.trial.kernel, each.trial.fit.alpha
+        if kernel.scales is None:
+            kernel = clone(kernel).set_params(scales=np.ones(self.X.shape[1]))
+        enough = reserve * self._seconds
+        solved = refining.refine(kernel, alpha, bench, more=lambda: self.left > enough)
+        fit = leave_one_out.Fit(solved.alpha, solved.error, solved.coefficients, solved.missed)
+        trial = Trial(solved.kernel, fit)
+        rate = fit.error
+        if self.classes:
+            rate = missed_classes(trial, bench.sample.take(bench.judged))
+        seconds, rows = perf_counter() - start, len(bench.sample.X)
+        one = Candidate(
+            each.transform, each.family, trial, rate, rows, seconds, None, self.classes, True
+        )
+        self.tried.append(one)
+        return one
+
+    def _approximated(self, best: Candidate) -> Candidate:
+        """Choose the approximation of the kernel that was chosen."""
+        y = self.Y.argmax(axis=1) if self.classes else self.Y[:, 0]
+        rows = self._some(len(self.X))
+        X = self._transformed(best.transform, rows)
+        seed = int(self.rng.integers(2**31))
+        fits = Approximating(X, y, self.classes, lambda: self.left, seed)
+        found = []
+        with progress("choosing landmarks", fits.most) as step:
+            for one in fits.tried(best.rounded()):
+                fit = best.trial.fit._replace(alpha=one.alpha, error=one.error)
+                found.append(
+                    best._replace(
+                        trial=best.trial._replace(fit=fit),
+                        rate=one.error,
+                        rows=len(X),
+                        seconds=one.seconds,
+                        approximation=one.approximation,
+                        validated=True,
+                    )
+                )
+                step()
+        self.tried += found
         return self._ranked(found)[0]
 
     def _affordable(self, best: Candidate) -> int:
@@ -122,10 +217,14 @@ class Search:
         n = len(self.X)
         return np.sort(self.rng.choice(n, min(n, most), replace=False))
 
-    def _sample(self, transform: str, rows: np.ndarray, grouped: bool = True) -> TargetSample:
-        X = TRANSFORMS[transform](len(self.X)).fit(self.X).transform(self.X[rows])
-        make = leave_one_out.grouped if grouped else leave_one_out.centred
-        return make(X, self.Y[rows], np.ones(len(rows)))
+    def _sample(self, transform: str, rows: np.ndarray) -> TargetSample:
+        X = self._transformed(transform, rows)
+        return leave_one_out.grouped(X, self.Y[rows], np.ones(len(rows)))
+
+    def _transformed(self, name: str, rows: np.ndarray) -> np.ndarray:
+        if name not in self._transforms:
+            self._transforms[name] = TRANSFORMS[name](len(self.X)).fit(self.X)
+        return self._transforms[name].transform(self.X[rows])
 
     def _try(
         self, transform: str, family: str, sample: TargetSample, find: Callable[[], Trial]
@@ -133,7 +232,10 @@ class Search:
         start = perf_counter()
         trial = find()
         rate = missed_classes(trial, sample) if self.classes else trial.error
-        one = Candidate(transform, family, trial, rate, len(sample.X), perf_counter() - start)
+        seconds = perf_counter() - start
+        one = Candidate(
+            transform, family, trial, rate, len(sample.X), seconds, classes=self.classes
+        )
         self.tried.append(one)
         return one
 

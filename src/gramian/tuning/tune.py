@@ -5,27 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
 
-from gramian.approximations import Nystroem
-from gramian.backend import config
 from gramian.backend.checks import choice, is_real, positive
 from gramian.backend.typing import ArrayLike, RandomState
 from gramian.estimators.base import generator
-from gramian.learners import KernelRidge, KernelRidgeClassifier
-from gramian.tuning.candidates import TRANSFORMS, Candidate
+from gramian.tuning.approximating import learner
+from gramian.tuning.candidates import TRANSFORMS, Candidate, rounded
 from gramian.tuning.search import Search
 from gramian.tuning.source import code
 
 __all__ = ["tune"]
 
 MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
-EXACT_ROWS = 10_000  # fits to more rows use landmarks
-LANDMARKS = 2000
 
 
 def tune(
@@ -41,9 +35,11 @@ def tune(
 
     It tries three transforms of the columns (standard, quantiles to normal, ranks) with three
     families of kernels (Laplacian, RBF, Matérn) on some rows, lets the best learn scales
-    (``scales="learn"``), and chooses gamma and alpha of the best again on all rows. All choices are
-    by the leave-one-out error of kernel ridge. Rows that are held out from all of it give the score
-    that is reported; the pipeline is then fitted to all rows.
+    (``scales="learn"``), and chooses gamma and alpha of the best again on all rows. These choices
+    are by the leave-one-out error of kernel ridge. With more than 10,000 rows, or a matrix beyond
+    the memory budget, scales are refined over landmarks, and rows that are put aside choose the
+    number of landmarks and between :class:`Nystroem` and :class:`Local`. Rows that are held out
+    from all of it give the score that is reported; the pipeline is then fitted to all rows.
 
     Parameters
     ----------
@@ -92,7 +88,7 @@ def tune(
     search = Search(X[train], np.asarray(Y[train], dtype=np.float64), classes, seconds, rng)
     best = search.run()
     seed = int(rng.integers(2**31))
-    model = _pipeline(best, len(y), len(train), classes, seed)
+    model = _pipeline(best, len(train), classes, seed)
     score = None
     if len(held_out):
         score = float(clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out]))
@@ -136,25 +132,11 @@ def _split(
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-def _pipeline(best: Candidate, n: int, quantiles: int, classes: bool, seed: int) -> Pipeline:
-    """Return the pipeline of a candidate for n rows, not fitted."""
-    trial = best.trial
-    scales = trial.kernel.scales if best.has_scales else None
-    kernel: Any = clone(trial.kernel).set_params(
-        gamma=_rounded(trial.kernel.gamma), scales=None if scales is None else _rounded(scales)
-    )
-    alpha: Any = _rounded(trial.fit.alpha)
-    if n > EXACT_ROWS or 8 * 3 * n**2 > config.memory_budget():
-        alpha, kernel = "loo", Nystroem(kernel, LANDMARKS)
-    learner = KernelRidgeClassifier if classes else KernelRidge
-    model: BaseEstimator = learner(alpha=alpha, kernel=kernel, random_state=seed)
-    if not classes:  # the mean of the target is not penalised
-        model = TransformedTargetRegressor(model, transformer=StandardScaler())
+def _pipeline(best: Candidate, quantiles: int, classes: bool, seed: int) -> Pipeline:
+    """Return the pipeline of a candidate, not fitted."""
+    alpha: Any = rounded(best.trial.fit.alpha)
+    kernel = best.rounded()
+    if best.approximation is not None:
+        alpha, kernel = "loo", best.approximation
+    model = learner(classes)(alpha=alpha, kernel=kernel, random_state=seed)
     return make_pipeline(TRANSFORMS[best.transform](quantiles), model)
-
-
-def _rounded(numbers: Any) -> Any:
-    """Return numbers with four digits, as the code shows them."""
-    if np.ndim(numbers):
-        return np.array([_rounded(number) for number in numbers])
-    return float(f"{numbers:.4g}")

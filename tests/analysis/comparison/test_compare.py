@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -23,6 +24,7 @@ from gramian import (
     KernelRidgeClassifier,
     Linear,
     Local,
+    Matern,
     Nystroem,
     Polynomial,
     RandomFourier,
@@ -471,3 +473,53 @@ def test_what_can_be_afforded(comparison):
     little = replace(comparison, settings={**comparison.settings, "memory budget": 1000})
     fits, said = little.affordable
     assert not fits and "would take 180 kB; the memory budget is 1 kB" in said
+
+
+# Kernels that learn from the target.
+
+
+def uneven(n=160):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((n, 3)) * [1.0, 30.0, 1.0]
+    return rows, np.sin(2 * rows[:, 0]) + 0.1 * rng.standard_normal(n)
+
+
+FEW = {"approximations": ["nystroem uniform"], "sizes": [20], "repeats": 1, "random_state": 0,
+       "baselines": False}  # fmt: skip
+
+
+def test_the_kernel_can_be_tuned():
+    rows, y = uneven()
+    tuned, plain = (compare(rows, y, kernel=kernel, **FEW) for kernel in ("tune", "rbf"))
+    assert tuned.kernel.scales.argmax() == 0 and tuned.best.score > 0.9 > plain.best.score
+    assert "as tune does, from the training rows" in tuned.settings["gamma"]
+    space = {"X": rows, "y": y}
+    exec(tuned.code, space)
+    assert space["model"].score(space["X_test"], space["y_test"]) == pytest.approx(tuned.best.score)
+
+
+def test_a_tuned_kernel_does_not_see_held_out_rows():
+    rows, y = uneven()
+    (train, test, _) = data.split(len(rows), y, 4000, 0)
+    other = y.copy()
+    other[test] = 0.0
+    kernels = [data.tuned(data.Data(ArrayRows(rows), each, data.Split(train, test)), 0)
+               for each in (y, other)]  # fmt: skip
+    np.testing.assert_array_equal(kernels[0].scales, kernels[1].scales)
+    assert kernels[0].gamma == kernels[1].gamma
+
+
+def test_a_tuned_kernel_needs_a_target_and_numbers():
+    with pytest.raises(ValueError, match="kernel='tune' of compare needs a target: pass y"):
+        compare(X, kernel="tune")
+    with pytest.raises(ValueError, match="needs dense rows of numbers"):
+        compare(scipy.sparse.csr_array(X), Y, kernel="tune")
+
+
+def test_parameters_that_learn_are_learned_from_rows_that_are_not_held_out():
+    rows, y = uneven()
+    found = compare(rows, y, kernel=RBF(scales="learn"), **FEW)
+    assert "learned from the training rows by leave-one-out" in found.settings["gamma"]
+    assert found.kernel.scales.argmax() == 0 and "scales=" in found.code
+    chosen = compare(rows, np.where(y > 0, "up", "down"), kernel=Matern("loo", nu="loo"), **FEW)
+    assert chosen.kernel.nu in (0.5, 1.5, 2.5) and chosen.kernel.gamma > 0

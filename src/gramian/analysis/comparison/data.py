@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from gramian.backend import array_ops
 from gramian.backend.wording import counted
-from gramian.kernels import Kernel
+from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.files import formats
+from gramian.tuning.kernel import tuned_kernel
 
 HELD_OUT = 4  # one in four rows is held out
+TUNED = "tune"  # the kernel is to be chosen
+SECONDS = 30.0  # of the search for a kernel
 MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
 
 
@@ -96,10 +100,31 @@ class Data(NamedTuple):
 
     def known(self, kernel: Kernel) -> Rows:
         """Return all rows but those held out; of a matrix all, since nothing is learned from it."""
-        test = self.split.test
-        if test is None or kernel.is_matrix:
+        if self.split.test is None or kernel.is_matrix:
             return self.rows
-        return self.rows.choose(np.setdiff1d(np.arange(self.rows.shape[0]), test))
+        return self.rows.choose(self._not_held_out())
+
+    def known_target(self) -> np.ndarray | None:
+        """Return the target of these rows in numbers, for kernels that learn from it."""
+        if self.target is None:
+            return None
+        known = self.target[self._not_held_out()]
+        return codes(known) if are_classes(self.target) else known
+
+    def _not_held_out(self) -> np.ndarray:
+        test = np.empty(0, dtype=int) if self.split.test is None else self.split.test
+        return np.setdiff1d(np.arange(self.rows.shape[0]), test)
+
+
+def begin(kernel: Any, X: Any, y: Any, most: int, seed: int) -> tuple[Kernel, Data, str]:
+    """Return the kernel, the rows, and words for where a gamma that is a number comes from."""
+    tunes = isinstance(kernel, str) and kernel == TUNED
+    bare = clone(as_kernel("rbf" if tunes else kernel))
+    given = read(bare, X, y, most, seed)
+    if not tunes:
+        return bare, given, "as given"
+    said = "chosen with the kernel, as tune does, from the training rows"
+    return tuned(given, seed), given, said
 
 
 def read(kernel: Kernel, X: Any, y: Any, most: int, seed: int) -> Data:
@@ -140,6 +165,12 @@ def are_classes(target: np.ndarray) -> bool:
     return bool(np.all(target == np.round(target))) and len(np.unique(target)) <= MOST_CLASSES
 
 
+def codes(labels: np.ndarray) -> np.ndarray:
+    """Return one indicator column per class."""
+    numbers = np.unique(labels, return_inverse=True)[1].ravel()
+    return (numbers[:, None] == np.unique(numbers)).astype(np.float64)
+
+
 def split(n: int, target: np.ndarray | None, most: int, seed: int) -> Split:
     """Sample at most ``most`` of n rows; with a target, hold out a quarter of them."""
     if target is None:
@@ -161,6 +192,18 @@ def split(n: int, target: np.ndarray | None, most: int, seed: int) -> Split:
         stratify=target if by_class else None,
     )
     return Split(train, test, by_class)
+
+
+def tuned(given: Data, seed: int) -> Kernel:
+    """Return the kernel that ``tune`` chooses from the training rows that are measured."""
+    rows, target, (train, _, _) = given
+    if target is None or rows.are_objects or array_ops.issparse(rows.take([0])):
+        what = "a target: pass y" if target is None else "dense rows of numbers"
+        raise ValueError(f"kernel='tune' of compare needs {what}. Or name a kernel, such as 'rbf'.")
+    X = array_ops.host_float64(rows.take(np.sort(train)))
+    y, classes = target[np.sort(train)], are_classes(target)
+    Y = codes(y) if classes else y.reshape(len(y), -1).astype(np.float64)
+    return tuned_kernel(X, Y, classes, SECONDS, np.random.default_rng(seed))
 
 
 def draw(kernel: Kernel, given: Data) -> Sample:

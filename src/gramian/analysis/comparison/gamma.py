@@ -29,19 +29,28 @@ class Gamma(NamedTuple):
     score: Callable[[int], float | None]  # by the power of two that multiplies gamma
 
 
-def choose(given: Kernel, kernel: Kernel, task: Task | None, seed: int) -> Gamma:
+def choose(
+    given: Kernel, kernel: Kernel, task: Task | None, seed: int, said: str = "as given"
+) -> Gamma:
     """Choose gamma if the user left it open and there is a target.
 
-    ``given`` is the kernel as the user gave it, ``kernel`` the same with numbers for rules.
+    ``given`` is the kernel as the user gave it, ``kernel`` the same with numbers for rules;
+    ``said`` says where a gamma that is a number comes from.
     """
     start = kernel.get_params(deep=False).get("gamma")
-    said = "as given"
     if isinstance(given, GammaKernel) and given._given() is None:
         said = f"from the rule {given._rule()!r}"
     if start is None or not isinstance(task, Predictions):
         return Gamma(kernel, said, lambda power: None)
     score = validated(task, kernel, seed)
-    if not isinstance(given, GammaKernel) or given._given() is not None or given.gamma is not None:
+    if isinstance(given, GammaKernel) and given.learns():
+        said = "learned from the training rows by leave-one-out"
+    if (
+        not isinstance(given, GammaKernel)
+        or given._given() is not None
+        or given.gamma is not None
+        or given.learns()
+    ):
         return Gamma(kernel, said, lambda power: score(start * 2.0**power).value)
     power, tried = search(start, score)
     chosen = clone(kernel).set_params(gamma=fixed_digits(start * 2.0**power))

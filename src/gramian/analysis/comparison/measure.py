@@ -40,7 +40,7 @@ from gramian.backend.checks import positive, positive_integer
 from gramian.backend.progress import progress
 from gramian.backend.wording import counted
 from gramian.estimators.base import generator
-from gramian.kernels import Kernel, as_kernel
+from gramian.kernels import Kernel
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 
@@ -81,9 +81,11 @@ def compare(
         The target. If given, a quarter of the rows is held out, and each approximation is scored
         by a learner that uses it.
     kernel : str, Kernel or callable, default="rbf"
-        With a target, a gamma that is not given is chosen by cross-validation on the training
-        rows. Rules such as ``gamma="median"`` are evaluated once, on all rows that are not held
-        out.
+        ``"tune"`` chooses family, scales of columns and gamma as :func:`tune` does, from the
+        training rows; it needs a target and dense numbers. With a target, a gamma that is not given
+        is chosen by cross-validation on the training rows. Rules such as ``gamma="median"`` are
+        evaluated once, and ``"loo"`` and ``scales="learn"`` learned once, on all rows that are not
+        held out.
     approximations : list of str or Approximation, dict of Approximation, optional
         By default, those of the following that support the kernel: Nyström uniform, Nyström
         k-means, Nyström RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random
@@ -122,6 +124,7 @@ def compare(
     See Also
     --------
     relative_error : the error of one approximation.
+    tune : choose the transform of columns and the approximation, too.
 
     Examples
     --------
@@ -139,14 +142,13 @@ def compare(
     max_rows = positive_integer("compare", "max_rows", max_rows)
     max_error = positive("compare", "max_error", max_error)
     first = _first_seed(random_state)
-    bare = clone(as_kernel(kernel))
-    given = data.read(bare, X, y, max_rows, first)
+    bare, given, said = data.begin(kernel, X, y, max_rows, first)
     rows = given.rows
-    bare.fit_rows(given.known(bare), np.random.default_rng(first))
+    bare.fit_rows(given.known(bare), np.random.default_rng(first), None, given.known_target())
     start = fixed(bare)
     sample = data.draw(start, given)
     task = task_for(sample, start, learner, n_clusters, first)
-    gamma = choose(bare, start, task, first)
+    gamma = choose(bare, start, task, first, said)
     methods = catalogue.chosen(approximations, gamma.kernel, sample.rows)
     counts = _sizes(sizes, sample.rows.shape[0])
     bench = _Bench(gamma.kernel, sample, rows.shape[0], task, range(first, first + repeats))

@@ -246,4 +246,11 @@ def fixed(kernel: Kernel) -> Kernel:
             numbers[f"{prefix}gamma"] = float(f"{part.gamma_:.6g}") if given is None else given
             if "bandwidth" in part.get_params(deep=False):
                 numbers[f"{prefix}bandwidth"] = None
+            for name in getattr(part, "learned_parameters", tuple)():
+                if name not in ("gamma", "bandwidth"):
+                    numbers[f"{prefix}{name}"] = _digits(getattr(part, f"{name}_"))
     return clone(kernel).set_params(**numbers)
+
+
+def _digits(value: Any) -> Any:
+    return np.vectorize(lambda x: float(f"{x:.6g}"))(value) if np.ndim(value) else value

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from gramian.analysis.clusters import ClusterScore
-from gramian.analysis.comparison.data import Sample, are_classes
+from gramian.analysis.comparison.data import Sample, are_classes, codes
 from gramian.backend import array_ops
 from gramian.backend.checks import positive_integer
 from gramian.backend.threads import few_blas_threads
@@ -85,7 +85,7 @@ class Predictions(Task):
         self.learner = _checked(learner)
         self.fits_first = not isinstance(learner, KernelLearner)
         self.score_name = "accuracy" if is_classifier(learner) else "R²"
-        self.codes = _codes(sample.target) if is_classifier(learner) else sample.target
+        self.codes = codes(sample.target) if is_classifier(learner) else sample.target
 
     def model(self, kernel: Any, seed: int) -> Any:
         return self._around(self.learner, kernel, seed)
@@ -155,12 +155,6 @@ def _checked(learner: Any) -> Any:
             f"KernelRidge(alpha=0.1); got {learner!r:.100}."
         )
     return learner
-
-
-def _codes(labels: np.ndarray) -> np.ndarray:
-    """Return one indicator column per class."""
-    numbers = np.unique(labels, return_inverse=True)[1].ravel()
-    return (numbers[:, None] == np.unique(numbers)).astype(np.float64)
 
 
 class Clusters(Task):

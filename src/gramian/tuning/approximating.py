@@ -1,0 +1,100 @@
+"""Choose the number of landmarks, and between ``Nystroem`` and ``Local``, on many rows.
+
+A part of the rows is put aside. Landmarks are doubled while that lowers the error there, and while
+the next fit should end in time and fit the memory budget; ``Local`` is tried with the best number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gramian.approximations import Local, Nystroem
+from gramian.approximations.base import warnings_as_notes
+from gramian.backend import config
+from gramian.backend.config import MemoryBudgetError
+from gramian.learners import KernelRidge, KernelRidgeClassifier
+
+EXACT_ROWS = 10_000  # fits to more rows use landmarks
+FIRST = 500  # landmarks
+MOST = 8000
+VALIDATED = 5  # one row in five judges
+MOST_VALIDATED = 5000  # rows
+GAIN = 0.005  # of the error, that twice the landmarks must bring
+GROWTH = 3.0  # twice the landmarks take about so much longer
+OF_LOCAL = 15.0  # and the blocks of Local, at most
+
+
+class Tried(NamedTuple):
+    """An approximation, and how its fit did on the rows that were put aside."""
+
+    approximation: Any
+    alpha: float
+    error: float  # 1 - R², or the part of rows whose class is missed
+    seconds: float
+
+
+def needed(n: int) -> bool:
+    """Whether n rows are too many for the exact kernel."""
+    return n > EXACT_ROWS or 8 * 3 * n**2 > config.memory_budget()
+
+
+def learner(classes: bool) -> Any:
+    return KernelRidgeClassifier if classes else KernelRidge
+
+
+class Approximating:
+    """Fits to some of the rows, judged by the others."""
+
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, classes: bool, left: Callable[[], float], seed: int
+    ) -> None:
+        order = np.random.default_rng(seed).permutation(len(X))
+        count = min(len(X) // VALIDATED, MOST_VALIDATED)
+        self._new, self._old = np.sort(order[:count]), np.sort(order[count:])
+        self._X, self._y, self._classes, self._left, self._seed = X, y, classes, left, seed
+        self._fitted = False  # whether there is something to return
+
+    @property
+    def most(self) -> int:
+        """How many approximations are tried at most."""
+        return 1 + max(1, (min(MOST, len(self._old) // 2) // FIRST).bit_length())
+
+    def tried(self, kernel: Any) -> Iterator[Tried]:
+        """Yield one approximation after the other, as long as there is time and room."""
+        best = yield from self._landmarks(kernel)
+        if best is None or OF_LOCAL * best.seconds > self._left():
+            return
+        yield from self._one(Local(best.approximation))
+
+    def _landmarks(self, kernel: Any) -> Any:
+        most = max(min(MOST, len(self._old) // 2), 1)
+        best, size = None, min(FIRST, most)
+        while size <= most:
+            found = yield from self._one(Nystroem(kernel, size))
+            if found is None or (best is not None and found.error > (1 - GAIN) * best.error):
+                break
+            best, size = found, 2 * size
+            if 2 * GROWTH * found.seconds > self._left():
+                break
+        return best
+
+    def _one(self, approximation: Any) -> Any:
+        model = learner(self._classes)("loo", kernel=approximation, random_state=self._seed)
+        start = perf_counter()
+        try:
+            with warnings_as_notes([]):  # a trial that is not taken needs no warning
+                model.fit(self._X[self._old], self._y[self._old])
+        except MemoryBudgetError:  # before the fit starts
+            if not self._fitted:
+                raise
+            return None
+        self._fitted = True
+        score = model.score(self._X[self._new], self._y[self._new])
+        seconds = perf_counter() - start
+        found = Tried(approximation, float(model.alpha_), 1.0 - float(score), seconds)
+        yield found
+        return found

@@ -3,7 +3,8 @@
 ``python -m benchmarks losses`` tries small sizes, ``--full`` those of the claims: covtype (561,012
 rows) with 1,000 landmarks and MNIST with 2,000, SVC on 20,000 rows, probabilities on five data
 sets, 10,000 classes, and a file of a million rows in a budget of 200 MB. ``--part PART`` runs one;
-only so does ``torchkm``, which takes a ``--device``. Times are CPU seconds of all threads, so that other work on the machine changes little.
+``torchkm``, which takes a ``--device``, runs only so. Times are CPU seconds of all threads, so that
+other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -288,7 +289,9 @@ def main(full: bool = False, part: str = "", device: str = "cpu") -> None:
         ),
         "file": lambda: from_a_file(1_000_000 if full else 50_000, 500 if full else 100),
     }
-    alone = {"torchkm": lambda: _torchkm.main(device, None if full else 3_000, 2000 if full else 200)}
+    alone = {
+        "torchkm": lambda: _torchkm.main(device, None if full else 3_000, 2000 if full else 200)
+    }
     if part and part not in parts | alone:
         raise SystemExit(f"--part must be one of {', '.join(parts | alone)}; got {part}.")
     for run in [(parts | alone)[part]] if part else parts.values():

@@ -16,7 +16,7 @@ from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel
 from gramian.learners.labels import class_labels, codes, two_or_more, weighted_by_class
-from gramian.learners.losses.base import LossLearner
+from gramian.learners.losses.base import LossLearner, on_host
 from gramian.learners.losses.classification import Hinge, Logistic, Multinomial, SquaredHinge
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem
@@ -74,6 +74,12 @@ class _Classifier(ClassifierMixin, LossLearner):
         if scores.ndim == 1:
             return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
         return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
+
+    def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
+        """Return the share of the rows of X whose class y is predicted, wherever they are."""
+        from sklearn.metrics import accuracy_score  # takes long to import
+
+        return float(accuracy_score(*on_host(y, self.predict(X)), sample_weight=sample_weight))
 
 
 class KernelLogisticRegression(_Classifier):

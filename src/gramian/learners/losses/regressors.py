@@ -6,14 +6,13 @@ from typing import Any, Literal, Self
 
 from sklearn.base import RegressorMixin
 
-from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real, not_negative
 from gramian.backend.wording import shown
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel
-from gramian.learners.losses.base import NumberLearner
+from gramian.learners.losses.base import NumberLearner, on_host
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.regression import EpsilonInsensitive, Huber, Poisson
 
@@ -39,6 +38,12 @@ class KernelRegressor(RegressorMixin, NumberLearner):
     def predict(self, X: RowsLike) -> Array:
         """Predict the target of each row of X."""
         return self._outputs(X, self._loss(1).inverse_link)
+
+    def score(self, X: RowsLike, y: Array, sample_weight: Array | None = None) -> float:
+        """Return the share of the variance of y that is explained, R²."""
+        from sklearn.metrics import r2_score  # takes long to import
+
+        return float(r2_score(*on_host(y, self.predict(X)), sample_weight=sample_weight))
 
 
 class KernelSVR(KernelRegressor):
@@ -242,8 +247,8 @@ approximation_, points_
         """Return the share of the deviance that is explained, D², as PoissonRegressor does."""
         from sklearn.metrics import d2_tweedie_score  # takes long to import
 
-        y, predicted = array_ops.to_numpy(y), array_ops.to_numpy(self.predict(X))
-        return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=1))
+        pair = on_host(y, self.predict(X))
+        return float(d2_tweedie_score(*pair, sample_weight=sample_weight, power=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,9 @@
 
 ``python -m benchmarks losses`` tries small sizes, ``--full`` those of the claims: covtype (561,012
 rows) with 1,000 landmarks and MNIST with 2,000, SVC on 20,000 rows, probabilities on five data
-sets, 10,000 classes, and a file of a million rows in a budget of 200 MB. ``--only PART`` runs one
-part. Times are CPU seconds of all threads, so that other work on the machine changes little.
+sets, 10,000 classes, and a file of a million rows in a budget of 200 MB. ``--part PART`` runs one;
+``torchkm``, which takes a ``--device``, runs only so. Times are CPU seconds of all threads, so that
+other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 import gramian
+from benchmarks import _torchkm
 from benchmarks._data import rows
 from benchmarks.harness import measure_growth, table
 from gramian import (
@@ -273,7 +275,7 @@ def from_a_file(n: int, m: int) -> None:
     print(f"{grown.seconds:.0f} s, {grown.largest / 1e6:.0f} MB, {grown.remark}.\n")
 
 
-def main(full: bool = False, only: str = "") -> None:
+def main(full: bool = False, part: str = "", device: str = "cpu") -> None:
     parts = {
         "covtype": lambda: on_features(
             "covtype", None if full else 20_000, 1000 if full else 200, 5.0
@@ -287,15 +289,18 @@ def main(full: bool = False, only: str = "") -> None:
         ),
         "file": lambda: from_a_file(1_000_000 if full else 50_000, 500 if full else 100),
     }
-    if only and only not in parts:
-        raise SystemExit(f"--only must be one of {', '.join(parts)}; got {only}.")
-    for name, part in parts.items():
-        if only in ("", name):
-            part()
+    alone = {
+        "torchkm": lambda: _torchkm.main(device, None if full else 3_000, 2000 if full else 200)
+    }
+    if part and part not in parts | alone:
+        raise SystemExit(f"--part must be one of {', '.join(parts | alone)}; got {part}.")
+    for run in [(parts | alone)[part]] if part else parts.values():
+        run()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="the sizes of the claims")
-    parser.add_argument("--only", default="", help="one part")
+    parser.add_argument("--part", default="", help="one part")
+    parser.add_argument("--device", default="cpu", help="of the part torchkm: cpu or cuda")
     main(**vars(parser.parse_args()))

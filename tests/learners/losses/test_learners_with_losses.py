@@ -204,9 +204,11 @@ class TestEdges:
         constant = clone(model).fit(X, np.full(N, 2.0)).predict(X)
         assert_allclose(constant, 2.0, rtol=1e-3)
 
-    def test_targets_whose_sum_overflows(self):
-        with pytest.raises(ValueError, match="y of KernelSVR is too large"):
-            KernelSVR(kernel=FEW).fit(X, np.full(N, 1e308))
+    @pytest.mark.parametrize("huge", [1e160, 1e308])
+    def test_targets_whose_squares_overflow(self, huge):
+        for learner in (KernelSVR, KernelHuberRegressor, KernelPoissonRegressor):
+            with pytest.raises(ValueError, match=f"y of {learner.__name__} is too large"):
+                learner(kernel=FEW).fit(X, np.full(N, huge))
 
     def test_counts(self):
         with pytest.raises(ValueError, match="at least 0; the smallest is -1"):

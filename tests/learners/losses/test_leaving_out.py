@@ -141,8 +141,20 @@ def test_groups_of_outputs_and_iterations_agree(monkeypatch):
     kernel = Nystroem(KERNEL, 60, random_state=0).fit(X)  # so many that H is of all rows
     model = KernelLogisticRegression(("loo", GRID), kernel, tol=1e-8, random_state=0)
     summed = model.fit(X, labels).path_.errors
-    monkeypatch.setattr("gramian.learners.losses.factored.PRODUCTS", 0)
+    monkeypatch.setattr("gramian.learners.losses.iterated.PRODUCTS", 0)
     assert_allclose(model.fit(X, labels).path_.errors, summed, rtol=1e-4)
+
+
+def test_small_alphas_of_several_classes_do_not_look_worse_than_they_are():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1200, 2))
+    scores = 3 * np.column_stack((np.sin(2 * X[:, 0]), X[:, 1], -X.sum(axis=1)))
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    kernel = Nystroem(RBF(2.0), 60, random_state=0)
+    model = KernelLogisticRegression(("loo", [0.01]), kernel, random_state=0).fit(X[:400], y[:400])
+    p = model.predict_proba(X[400:])
+    left_out = -np.log(p[np.arange(800), y[400:]]).mean()
+    assert 0.85 * left_out < model.path_.errors[0] < 1.15 * left_out
 
 
 def test_a_fitted_scale_of_errors():

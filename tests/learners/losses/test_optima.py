@@ -28,7 +28,7 @@ from gramian import (
     Nystroem,
     config_context,
 )
-from gramian.learners.losses import factored
+from gramian.learners.losses import iterated
 
 N, D = 300, 4
 RNG = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def way(request, monkeypatch):
         return KERNEL, vectors[:, kept] * np.sqrt(values[kept])
     iterates = request.param == "iterated"
     monkeypatch.setattr(
-        factored.Iterated, "serves", lambda self, p: not p.is_exact and (iterates or p.loss.coupled)
+        iterated.Iterated, "serves", lambda self, p: not p.is_exact and (iterates or p.loss.coupled)
     )
     return FEATURES, Z
 
@@ -262,3 +262,18 @@ class TestOtherWays:
         exact = KernelLogisticRegression(0.5, "precomputed", tol=1e-10).fit(approximate, TWO)
         assert_allclose(model.objective_, exact.objective_, rtol=1e-7)
         assert_allclose(model.predict_proba(X), exact.predict_proba(approximate), atol=1e-5)
+
+
+def test_the_minimum_of_a_sample_is_a_better_start(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-2, 2, (1500, 2))
+    noisy = np.sin(2 * rows[:, 0]) + rows[:, 1] + 0.5 * rng.standard_normal(1500)
+    labels = np.digitize(noisy, [-0.5, 0.5])
+    kernel = Nystroem(RBF(0.5), 20, random_state=0).fit(rows)
+    model = KernelLogisticRegression(1.0, kernel, tol=1e-8, random_state=0)
+    warm = model.fit(rows, labels)
+    value, steps = warm.objective_, warm.n_iter_
+    monkeypatch.setattr(iterated, "FEWER", np.inf)
+    cold = model.fit(rows, labels)
+    assert_allclose(cold.objective_, value, rtol=1e-8)
+    assert steps < cold.n_iter_

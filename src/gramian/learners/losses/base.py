@@ -22,7 +22,8 @@ from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, as_targets, check_target
 from gramian.learners.losses.exact import ExactNewton
-from gramian.learners.losses.factored import Iterated, Summed
+from gramian.learners.losses.factored import Summed
+from gramian.learners.losses.iterated import Iterated
 from gramian.learners.losses.leaving_out import default_alphas
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
@@ -195,9 +196,13 @@ class NumberLearner(LossLearner):
         problem.loss.check(self, float(xp.min(y)), float(xp.max(y)))
         total = y if weights is None else y * weights
         with np.errstate(over="ignore"):
-            mean = np.array([float(xp.sum(total)) / problem.weight])
-        if not np.isfinite(mean).all():
-            raise ValueError(f"y of {type(self).__name__} is too large: its sum overflows.")
+            squares = float(xp.sum(y * total))
+        if not np.isfinite(squares):
+            raise ValueError(
+                f"y of {type(self).__name__} is too large: the sum of its squares overflows. Use "
+                "another unit."
+            )
+        mean = np.array([float(xp.sum(total)) / problem.weight])
         start = problem.loss.start(mean)
         self._keep(self._solved(replace(problem, y=y[:, None], start=start)))
 

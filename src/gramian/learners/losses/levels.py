@@ -16,6 +16,7 @@ from gramian.learners.base import LearnerKernel
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.regression import Expectile, Quantile
 from gramian.learners.losses.regressors import KernelRegressor
+from gramian.learners.scoring import host_arrays
 
 
 class _Levels(KernelRegressor):
@@ -123,10 +124,10 @@ approximation_, points_
         """Return the share of the pinball loss that is explained, D², averaged over quantiles."""
         from sklearn.metrics import d2_pinball_score  # takes long to import
 
-        predicted = array_ops.to_numpy(self.predict(X))
+        y, predicted, weights = host_arrays(y, self.predict(X), sample_weight)
         columns = predicted[:, None] if predicted.ndim == 1 else predicted
         scores = [
-            d2_pinball_score(array_ops.to_numpy(y), column, alpha=tau, sample_weight=sample_weight)
+            d2_pinball_score(y, column, alpha=tau, sample_weight=weights)
             for tau, column in zip(self._checked("quantile"), columns.T, strict=True)
         ]
         return float(np.mean(scores))

@@ -87,9 +87,9 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
         while iterations < max_iter:
             direction, slopes = space.direction(here, open_)
             sizes = np.maximum(np.abs(here.values), least)
-            gaps = _gaps(space.loss, here)
+            missing = gaps(space.loss, here)
             # A smoothed loss need not be minimised better than it is smoothed.
-            close = slopes <= 2 * np.maximum(tol * sizes, 0.05 * gaps)
+            close = slopes <= 2 * np.maximum(tol * sizes, 0.05 * missing)
             there, moved = _search(space, here, direction, np.where(open_, slopes, 0.0))
             iterations += 1
             step()
@@ -97,13 +97,13 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             slopes = np.where(moved, slopes, SHORTEST[-1] * slopes)
             gains = np.where(open_, slopes, gains)
             open_ = open_ & ~close & moved
-            left = float(np.max((gains / 2 + gaps) / sizes))
+            left = float(np.max((gains / 2 + missing) / sizes))
             here = there
             if open_.any():
                 continue
             refined = space.loss.refined(Refining(here.statistics, sizes, space.weight, tol))
             if refined is None:
-                met = bool((gains <= 2 * np.maximum(tol * sizes, 0.05 * gaps)).all())
+                met = bool((gains <= 2 * np.maximum(tol * sizes, 0.05 * missing)).all())
                 break
             space.loss = refined
             here = space.evaluate(here.point)
@@ -115,7 +115,7 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
     return Minimum(here.point, here.values, space.loss, smoothed, iterations, left, met)
 
 
-def _gaps(loss: Loss, here: Evaluation) -> np.ndarray:
+def gaps(loss: Loss, here: Evaluation) -> np.ndarray:
     """Return what smoothing may have added to the true minimum; 0 for a smooth loss."""
     return here.statistics if loss.kinked else np.zeros_like(here.values)
 

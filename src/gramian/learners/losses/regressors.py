@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real, not_negative
 from gramian.backend.wording import shown
@@ -14,7 +13,7 @@ from gramian.learners.base import LearnerKernel
 from gramian.learners.losses.base import NumberLearner
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.regression import EpsilonInsensitive, Huber, Poisson
-from gramian.learners.scoring import Regressor
+from gramian.learners.scoring import Regressor, host_arrays
 
 
 class KernelRegressor(Regressor, NumberLearner):
@@ -241,8 +240,8 @@ approximation_, points_
         """Return the share of the deviance that is explained, D², as PoissonRegressor does."""
         from sklearn.metrics import d2_tweedie_score  # takes long to import
 
-        y, predicted = array_ops.to_numpy(y), array_ops.to_numpy(self.predict(X))
-        return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=1))
+        y, predicted, weights = host_arrays(y, self.predict(X), sample_weight)
+        return float(d2_tweedie_score(y, predicted, sample_weight=weights, power=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -233,13 +233,12 @@ def _evaluation(
             z = array_ops.astype(z, dtype)
             z = z if P is None else z @ P
             xp = array_ops.namespace(z)
-            turned = xp.matrix_transpose(z)
             f = array_ops.astype(z @ u, xp.float64) + b
             each = [loss.value(y, f), loss.gradient(y, f), loss.statistics(y, f)]
             values, g, statistics = (a * weights[0] for a in each) if weights else each
             sums = (
                 xp.sum(values, axis=0),
-                turned @ array_ops.astype(g, dtype),
+                _pull(z, g),
                 xp.sum(g, axis=0),
                 xp.sum(statistics, axis=0),
             )
@@ -249,11 +248,17 @@ def _evaluation(
             c = c * weights[0] if weights else c
             c = xp.concat([_kind(xp, c, k) for k in kinds], axis=1)
             inner = xp.stack([_inner(xp, z, c[:, k]) for k in range(len(kinds))])
-            return *sums, inner, turned @ array_ops.astype(c, dtype), xp.sum(c, axis=0)
+            return *sums, inner, _pull(z, c), xp.sum(c, axis=0)
 
         return part
 
     return prepare
+
+
+def _pull(z: Array, g: Array) -> Array:
+    """Return zᵀ g, as BLAS computes it fastest if g has few columns."""
+    xp = array_ops.namespace(z)
+    return xp.matrix_transpose(xp.matrix_transpose(array_ops.astype(g, z.dtype)) @ z)
 
 
 def _kind(xp: Any, c: Array, kind: int) -> Array:
@@ -313,7 +318,7 @@ def _second(
             xp = array_ops.namespace(z)
             h = loss.curve(y, f, v)
             h = h * weights[0] if weights else h
-            return xp.matrix_transpose(z) @ array_ops.astype(h, dtype), xp.sum(h, axis=0)
+            return _pull(z, h), xp.sum(h, axis=0)
 
         return part
 

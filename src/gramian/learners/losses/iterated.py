@@ -1,0 +1,262 @@
+"""A loss over the features of an approximation: Newton steps by conjugate gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops, config, linalg
+from gramian.backend.array_ops import Array, DType
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
+from gramian.learners.losses.factored import (
+    FactoredSpace,
+    LeftOut,
+    as_solution,
+    is_precise,
+    left_out_bytes,
+    small_memory,
+    with_slack,
+)
+from gramian.learners.losses.leaving_out import MOST_KINDS as MOST_LEFT_OUT
+from gramian.learners.losses.leaving_out import best_of_path
+from gramian.learners.losses.loss import Loss
+from gramian.learners.losses.newton import Evaluation, gaps, minimise
+from gramian.learners.losses.problem import LossProblem, LossSolution
+from gramian.learners.losses.walks import TEMPORARY, Curvature, Walks
+from gramian.learners.ridge.falkon import KERNEL_VALUE, PASS, PASS_TARGET
+from gramian.learners.strategy import Strategy, keeping, room_left
+from gramian.matrices.factors import Factors, keepable, projected, unprojected
+from gramian.rows import FeatureRows
+
+PRODUCTS = 12  # expected in a Newton step by iteration; with more, the preconditioner is renewed
+MOST_PRODUCTS = 200
+LITTLE = 0.25  # of what an iteration has gained
+LAST = 4.0  # times the tolerance: a step that gains less may be the last
+MOST_KINDS = 4  # more outputs share one preconditioner
+FEWER = 2.0  # times fewer rows in the sample: the minimum of the sample is the first point
+ROUGH = 1e-3  # its accuracy
+SAMPLE_SHARE = 1 / 8  # of the budget, for the features of the preconditioner's rows
+SAMPLE_MOST = 20  # of these rows for each feature
+
+
+class IteratedSpace(FactoredSpace):
+    """Directions by conjugate gradients, each product in a pass over the rows.
+
+    The preconditioner is the matrix of a sample of rows.
+    """
+
+    def __init__(self, problem: LossProblem, walks: Walks, sample: Walks, scale: float) -> None:
+        super().__init__(problem, walks)
+        self._sample, self._scale = sample, scale
+        P = unprojected(problem.factors)[1]
+        # Some features may be nonzero only for a landmark far from all other rows. Since
+        # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
+        self._landmarks = None if P is None else linalg.inverse_inner(P)
+        self._relative = 1.0  # what the last direction could gain, relative to the objective
+        self._solvers: list[Any] = []  # the preconditioner, and the loss it was made for
+        self._made_for: Loss | None = None
+
+    def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        loss, walks, problem = self.loss, self.walks, self.problem
+        shape = here.point.shape
+        right = -here.gradient * (1.0 if loss.coupled else wanted)
+        columns = 1 if loss.coupled else shape[1]
+        if self._made_for is not loss:
+            self._solvers, self._made_for = self._preconditioners(here), loss
+        solvers = self._solvers
+
+        def precondition(R: np.ndarray) -> np.ndarray:
+            R = R.reshape(shape)
+            if len(solvers) == 1:
+                return solvers[0](R).reshape(-1, columns)
+            pairs = zip(solvers, R.T, strict=True)
+            return np.column_stack([solve(r[:, None])[:, 0] for solve, r in pairs])
+
+        def apply(V: np.ndarray) -> np.ndarray:
+            V = V.reshape(shape)
+            image = walks.curve(loss, here.point, V)
+            image[:-1] += problem.alpha * V[:-1]
+            image[-1] = image[-1] + 1e-12 * problem.weight * V[-1] if problem.intercept else V[-1]
+            return image.reshape(-1, columns)
+
+        right = right.reshape(-1, columns)
+        least = LAST * np.maximum(problem.tol * np.abs(here.values), gaps(loss, here))
+        tol = float(np.clip(0.3 * sqrt(self._relative), 1e-5, 0.1))
+        with one_blas_thread():
+            found, products, _ = linalg.conjugate_gradients(
+                apply,
+                right,
+                precondition,
+                tol=tol,
+                max_iter=MOST_PRODUCTS,
+                watch=_Gains(right, least),
+            )
+        if products > PRODUCTS:
+            self._made_for = None
+        direction = found.reshape(shape)
+        slopes = self.slopes(here, direction)
+        sizes = np.maximum(np.abs(here.values), np.finfo(float).tiny)
+        self._relative = min(float(np.max(slopes / sizes)), 1.0)
+        return direction, slopes
+
+    def _preconditioners(self, here: Evaluation) -> list[Any]:
+        kinds = [-1]
+        if not self.loss.coupled and self.loss.outputs <= MOST_KINDS:
+            kinds = list(range(self.loss.outputs))
+        return self._inverses(here.point, kinds, self._landmarks)
+
+    def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
+        # The landmarks would count twice: the rows that are left out are all in the sample.
+        return self._inverses(point, kinds, None)
+
+    def _inverses(self, point: np.ndarray, kinds: list[int], landmarks: Array | None) -> list[Any]:
+        curvature: Curvature | None
+        _, curvature = self._sample.evaluate(self.loss, point, kinds)
+        assert curvature is not None
+        solvers = []
+        for i in range(len(kinds)):
+            extra = None
+            if landmarks is not None:
+                mean = self._scale * float(curvature.totals[i]) / self.problem.rows.shape[0]
+                block = curvature.blocks[0]
+                extra = mean * array_ops.like(landmarks, block, block.dtype)
+            solvers.append(self._sample.solver(curvature, i, scale=self._scale, extra=extra))
+        return solvers
+
+
+class _Gains:
+    """Stops an iteration whose last product has gained little, on top of those before it.
+
+    Conjugate gradients from 0 decrease the quadratic model by ½ BᵀX. If the last of k products
+    gained less than a k-th of LITTLE of that, a new direction gains more (Nash and Sofer, 1990).
+    A step that gains less than ``least`` may be the last one, so it is solved better.
+    """
+
+    def __init__(self, B: np.ndarray, least: np.ndarray) -> None:
+        self._B, self._least, self._unused = B, least, ~B.any(axis=0)
+        self._gained, self._products = np.zeros(B.shape[1]), 0
+
+    def __call__(self, X: np.ndarray, length: Any, left: float) -> bool:
+        before, self._gained = self._gained, np.sum(self._B * X, axis=0)
+        self._products += 1
+        share = np.where(self._gained > self._least, LITTLE, LITTLE / 10)
+        little = self._products * (self._gained - before) <= share * self._gained
+        return bool((little | self._unused).all())
+
+
+class Iterated(Strategy[LossProblem]):
+    """Newton steps by conjugate gradients over C, whatever the loss."""
+
+    def serves(self, problem: LossProblem) -> bool:
+        if problem.is_exact:
+            return False
+        return problem.loss.coupled or (not problem.loss.kinked and self._pays(problem))
+
+    def _pays(self, problem: LossProblem) -> bool:
+        """Whether passes over C should cost less than summing ZᵀWZ."""
+        factors, t = problem.factors, problem.loss.outputs
+        C = projected(factors) or factors
+        n, r, m = factors.shape[0], factors.rank, C.rank
+        room = room_left(self._other_memory(problem))
+        missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
+        make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
+        sums = r * r * t + missing * (make * m + m * r)
+        return PRODUCTS * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
+
+    def memory(self, problem: LossProblem) -> Sequence[Amounts]:
+        C = projected(problem.factors) or problem.factors
+        other = with_slack(C, self._other_memory(problem))
+        return [keeping(C, other, partly=True, name="kernel values")]
+
+    def _other_memory(self, problem: LossProblem) -> Amounts:
+        factors, t = problem.factors, problem.loss.outputs
+        C, r = projected(factors) or factors, factors.rank
+        m, kinds = C.rank, t if t <= MOST_KINDS and not problem.loss.coupled else 1
+        widest = factors.parts.widest
+        sampled = max(
+            (
+                Z.walk_bytes(8 * TEMPORARY * t + 16 * widest, 8 * kinds * widest**2)
+                for Z in factors.parts
+            ),
+            default=0,
+        )
+        passes = max((Z.walk_bytes(8 * (TEMPORARY * t + m), 8 * m * t) for Z in C.parts), default=0)
+        kinds_bytes = 8 * min(t, MOST_LEFT_OUT) * widest**2 if problem.leaves_out else 0
+        small = (2 + 2 * kinds) * 8 * r**2 + (0 if C is factors else 8 * (m * r + 3 * r**2))
+        return {
+            **small_memory(problem),
+            "left-out rows": left_out_bytes(problem) + kinds_bytes,
+            "preconditioner": small + factors.parts.take_bytes(_sample_size(problem)),
+            "iteration": 12 * 8 * (r + m) * t,
+            "blocks": max(sampled, passes),
+        }
+
+    def solve(self, problem: LossProblem) -> LossSolution:
+        C, P = unprojected(problem.factors)
+        dtype = C.xp.float64 if is_precise(problem) else C.dtype
+        other = with_slack(C, self._other_memory(problem))
+        C = C.persist(room_left(other), partly=True)
+        sample, numbers = _sample(problem)
+        return best_of_path(problem, lambda part: self._solved(part, C, P, dtype, sample, numbers))
+
+    def _solved(
+        self, problem: LossProblem, C: Factors, P: Array | None, dtype: DType, sample: Walks,
+        numbers: np.ndarray,
+    ) -> LossSolution:  # fmt: skip
+        walks, sample = Walks(problem, C, P, dtype=dtype), sample.on(problem)
+        scale = problem.factors.shape[0] / len(numbers)
+        if problem.warm is None and scale > FEWER:
+            problem = replace(problem, warm=_found_on(sample, scale))
+        space = IteratedSpace(problem, walks, sample, scale)
+        minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)
+        solution = as_solution(minimum, walks)
+        if not problem.leaves_out:
+            return solution
+        rows = LeftOut(problem, numbers, scale)  # those that H is of
+        return solution._replace(error=rows.error(space, minimum))
+
+
+def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:
+    """Return walks over some rows, and their numbers."""
+    factors, n = problem.factors, problem.factors.shape[0]
+    size = _sample_size(problem)
+    numbers = np.sort(problem.rng.choice(n, size, replace=False))
+    few = factors.take(numbers)
+    y, weights = (
+        None if each is None else _local_rows(each, numbers, few)
+        for each in (problem.y, problem.weights)
+    )
+    return Walks(problem, few, None, dtype=few.dtype, y=y, weights=weights), numbers
+
+
+def _found_on(sample: Walks, scale: float) -> np.ndarray:
+    """Return about the minimum of the sample, which stands for ``scale`` times its rows."""
+    problem = replace(sample.problem, alpha=sample.problem.alpha / scale)
+    sample = sample.on(problem)
+    space = IteratedSpace(problem, sample, sample, 1.0)
+    space.weight = problem.weight / scale
+    return minimise(space, tol=max(ROUGH, problem.tol), max_iter=problem.max_iter).point
+
+
+def _sample_size(problem: LossProblem) -> int:
+    """Return how many rows the preconditioner has: as many as a share of the budget allows.
+
+    Leverages need more of them: where most rows have no curvature, few rows leave the others too
+    free to move, and small alphas look worse than they are.
+    """
+    factors = problem.factors
+    n, r = factors.shape[0], factors.rank
+    room = int(SAMPLE_SHARE * config.memory_budget() / max(factors.parts.take_bytes(1), 1))
+    most = min(SAMPLE_MOST * r, max(room, r), n)
+    return most if problem.leaves_out else min(ceil(max(sqrt(n * r), 4.0 * r)), most)
+
+
+def _local_rows(values: Array, numbers: np.ndarray, few: Factors) -> Array:
+    """Return rows of an aligned array, in the library of these factors."""
+    taken = array_ops.take_rows(values, numbers)
+    return array_ops.like(taken, few.parts.example(), few.xp.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,6 +19,7 @@ from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
 
 MOST_PIVOTS = 128  # drawn at once
+MOST_CANDIDATES = 512  # rows that a greedy block looks at
 
 
 @dataclass(eq=False)
@@ -106,14 +108,16 @@ def pivoted_cholesky(
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)
     noise = rounding * array_ops.eps(gram.dtype) * float(state.left.max(initial=0.0))
     enough = max(tol * float(state.left.sum()), noise)
+    rows = np.empty(0, dtype=np.intp)
     with progress("pivoted Cholesky", m) as step:
         while len(state.pivots) < m and state.left.sum() > enough:
             room = m - len(state.pivots)
             # Large blocks are faster; with a tolerance, which may end it early, small ones first.
             size = min(MOST_PIVOTS, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
             if greedy:
-                rows = np.array([int(np.argmax(state.left))])
-                lower = np.sqrt(state.left[rows])[:, None]
+                # As many kernel values between candidates as the last block's columns had.
+                candidates = min(isqrt(gram.shape[0] * max(len(rows), 1)) + 1, MOST_CANDIDATES)
+                rows, lower = _largest(state, candidates, min(room, size), noise)
             else:
                 mass = state.left if weights is None else weights * state.left
                 probabilities = mass / mass.sum()
@@ -156,6 +160,36 @@ def _thin(
         i = int(np.argmax(H.diagonal()))
         return np.array([i]), np.sqrt(np.maximum(H[[i], [i]], 1e-300))[:, None]
     return np.array(accepted), np.tril(np.column_stack(columns)[accepted])
+
+
+def _largest(
+    state: Pivoted, candidates: int, most: int, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pivots that greedy steps would select next, one after the other.
+
+    The candidates are the rows with the largest residuals. Residuals only fall, so a candidate
+    whose residual is above the largest one outside is the next pivot, and the columns of all such
+    pivots can be computed together. Returns their row numbers (p,) and the Cholesky factor (p, p)
+    of their residual block.
+    """
+    falling = np.argsort(-state.left, kind="stable")  # of equal rows the first, as argmax does
+    rows, others = np.sort(falling[:candidates]), falling[candidates:]
+    H = state.residual_block(rows)
+    outside = max([(state.left[i], -i) for i in others[:1]], default=(0.0, 0))
+    left, L = state.left[rows], np.zeros((len(rows), min(most, len(rows))))
+    chosen = [int(np.searchsorted(rows, falling[0]))]
+    for i in range(L.shape[1]):
+        pivot = chosen[-1]
+        L[:, i] = (H[:, pivot] - L[:, :i] @ L[pivot, :i]) / np.sqrt(left[pivot])
+        L[pivot, i] = np.sqrt(left[pivot])
+        left = left - L[:, i] ** 2
+        left[chosen] = -np.inf
+        best = int(np.argmax(left))
+        if left[best] <= noise or (left[best], -rows[best]) < outside:
+            break
+        chosen.append(best)
+    chosen = chosen[: L.shape[1]]
+    return rows[chosen], np.tril(L[chosen, : len(chosen)])
 
 
 class _PivotedSampler(Sampler):
@@ -202,7 +236,9 @@ class RPCholesky(_PivotedSampler):
 class Greedy(_PivotedSampler):
     """Greedy pivoted (incomplete) Cholesky: always the row with the largest residual.
 
-    n·m kernel evaluations, O(n·m²) operations, one column after the other. It prefers outliers.
+    At most 2 n·m kernel evaluations, O(n·m²) operations. Its pivots are those of the usual form,
+    which computes one column after the other; here, columns of rows that must be the next pivots
+    are computed together. It prefers outliers.
 
     See Also
     --------
@@ -225,3 +261,7 @@ class Greedy(_PivotedSampler):
 
     names = ("greedy",)
     _greedy = True
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        candidates = min(rows.shape[0], MOST_CANDIDATES)
+        return super().select_bytes(rows, m) + 4 * 8 * candidates**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
 
@@ -117,7 +118,10 @@ def pivoted_cholesky(
             if greedy:
                 # As many kernel values between candidates as the last block's columns had.
                 candidates = min(isqrt(gram.shape[0] * max(len(rows), 1)) + 1, MOST_CANDIDATES)
-                rows, lower = _largest(state, candidates, min(room, size), noise)
+                most = min(room, size)
+                rows, lower = greedy_block(
+                    state.left, state.residual_block, candidates, most, noise
+                )
             else:
                 mass = state.left if weights is None else weights * state.left
                 probabilities = mass / mass.sum()
@@ -162,30 +166,38 @@ def _thin(
     return np.array(accepted), np.tril(np.column_stack(columns)[accepted])
 
 
-def _largest(
-    state: Pivoted, candidates: int, most: int, noise: float
+def greedy_block(
+    left: np.ndarray,
+    residual_block: Callable[[np.ndarray], np.ndarray],
+    candidates: int,
+    most: int,
+    noise: float,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pivots that greedy steps would select next, one after the other.
 
-    The candidates are the rows with the largest residuals. Residuals only fall, so a candidate
-    whose residual is above the largest one outside is the next pivot, and the columns of all such
-    pivots can be computed together. Returns their row numbers (p,) and the Cholesky factor (p, p)
-    of their residual block.
+    The candidates are the rows with the largest residual diagonals, ``left`` (n,), times their
+    weights (n,). Residuals only fall, so a candidate that is above the largest row outside is the
+    next pivot, and the columns of all such pivots can be computed together. Returns their row
+    numbers (p,) and the Cholesky factor (p, p) of their residual block.
     """
-    falling = np.argsort(-state.left, kind="stable")  # of equal rows the first, as argmax does
+    worth = np.where(left > noise, left if weights is None else left * weights, -1.0)
+    falling = np.argsort(-worth, kind="stable")  # of equal rows the first, as argmax does
     rows, others = np.sort(falling[:candidates]), falling[candidates:]
-    H = state.residual_block(rows)
-    outside = max([(state.left[i], -i) for i in others[:1]], default=(0.0, 0))
-    left, L = state.left[rows], np.zeros((len(rows), min(most, len(rows))))
+    outside = max([(worth[i], -i) for i in others[:1]], default=(-1.0, 0))
+    of_row = 1.0 if weights is None else weights[rows]
+    H, left = residual_block(rows), left[rows]
+    L = np.zeros((len(rows), min(most, len(rows))))
     chosen = [int(np.searchsorted(rows, falling[0]))]
     for i in range(L.shape[1]):
         pivot = chosen[-1]
         L[:, i] = (H[:, pivot] - L[:, :i] @ L[pivot, :i]) / np.sqrt(left[pivot])
         L[pivot, i] = np.sqrt(left[pivot])
         left = left - L[:, i] ** 2
-        left[chosen] = -np.inf
-        best = int(np.argmax(left))
-        if left[best] <= noise or (left[best], -rows[best]) < outside:
+        left[chosen] = -1.0
+        worth = np.where(left > noise, left * of_row, -1.0)
+        best = int(np.argmax(worth))
+        if worth[best] < 0 or (worth[best], -rows[best]) < outside:
             break
         chosen.append(best)
     chosen = chosen[: L.shape[1]]

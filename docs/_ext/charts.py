@@ -110,8 +110,9 @@ def reproduction(path: Path) -> None:
     colours = {"reproduced": GREEN, "differs": RED, "inconclusive": ORANGE, "missing": GREY}
     for verdict, colour in colours.items():
         counts = [
-            sum(row[table.columns.index("verdict")] == verdict for row in table.rows)
-            for table in found.values()
+            sum(row[table.columns.index("verdict")].strip("*") == verdict for row in table.rows)
+            + (verdict == "missing") * results.missing(name)
+            for name, table in found.items()
         ]
         if any(counts):
             axes.barh(names, counts, left=left, color=colour, label=verdict, height=0.55)

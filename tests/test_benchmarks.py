@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no installed package
 
+from benchmarks import coverage  # noqa: E402
 from benchmarks.__main__ import write_section  # noqa: E402
 from benchmarks.harness import measure_here, table, write_whole  # noqa: E402
 from benchmarks.peers import run as runner  # noqa: E402
@@ -368,3 +369,15 @@ def test_the_share_of_others_is_a_share():
     watch = Watch()
     sum(range(10**6))
     assert watch.others() is None or 0.0 <= watch.others() <= 1.0
+
+
+def test_the_coverage_table_goes_between_the_marks_of_its_page(tmp_path):
+    page = tmp_path / "errors.md"
+    page.write_text(f"before\n\n{coverage.BEGIN}\n\nold\n\n{coverage.END}\n\nafter\n")
+    coverage.write_between_marks(page, "| new |")
+    assert page.read_text() == (
+        f"before\n\n{coverage.BEGIN}\n\n| new |\n\n{coverage.END}\n\nafter\n"
+    )
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="must have the lines"):
+        coverage.main(["--page", str(page)])

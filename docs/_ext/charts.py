@@ -104,17 +104,19 @@ def kmeans(path: Path) -> None:
 def reproduction(path: Path) -> None:
     """How many claims of each paper were reproduced."""
     found = {name: tables[0] for name, tables in results.reproduced().items() if tables}
-    counts = [
-        [sum(row[table.columns.index("verdict")] == verdict for row in table.rows)]
-        for table in found.values()
-        for verdict in ("reproduced",)
-    ]
-    yes = np.array(counts)[:, 0]
-    no = np.array([len(table.rows) for table in found.values()]) - yes
     names = [name.split(": ", 1)[1] for name in found]
     figure, axes = plt.subplots(figsize=(9, 2.4))
-    axes.barh(names, yes, color=GREEN, label="reproduced", height=0.55)
-    axes.barh(names, no, left=yes, color=RED, label="differs", height=0.55)
+    left = np.zeros(len(names))
+    colours = {"reproduced": GREEN, "differs": RED, "inconclusive": ORANGE, "missing": GREY}
+    for verdict, colour in colours.items():
+        counts = [
+            sum(row[table.columns.index("verdict")].strip("*") == verdict for row in table.rows)
+            + (verdict == "missing") * results.missing(name)
+            for name, table in found.items()
+        ]
+        if any(counts):
+            axes.barh(names, counts, left=left, color=colour, label=verdict, height=0.55)
+        left += counts
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=8.5)
     axes.set_xlabel("figures, tables and theorems")

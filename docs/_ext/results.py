@@ -57,6 +57,13 @@ def reproduced() -> dict[str, list[Table]]:
     return sections((ROOT / "docs" / "reproduction.md").read_text())
 
 
+def missing(paper: str) -> int:
+    """How many figures, tables and theorems of this paper the page lists as missing."""
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    _, _, listed = page.partition("## What is missing")
+    return len(re.findall(rf"^- \*\*{re.escape(paper.partition(':')[0])}/", listed, re.MULTILINE))
+
+
 def number(cell: str) -> float:
     """The first number of a cell: 12.5 of '12.50 [8.30, 13.79]', 2145 of '2,145'."""
     return float(re.search(r"-?[\d,]*\.?\d+(?:e-?\d+)?", cell).group().replace(",", ""))

@@ -14,7 +14,15 @@ from gramian.samplers.leverage import (
     RecursiveLeverage,
     exact_leverage_scores,
 )
-from gramian.samplers.leverage.scores import Dictionary, draw
+from gramian.samplers.leverage.scores import (
+    Dictionary,
+    covered_dimension,
+    draw,
+    scores_from_factor,
+    scores_from_spectrum,
+    spectrum,
+)
+from gramian.samplers.leverage.squeak import _Passing
 
 ALL = [LeverageScores, RecursiveLeverage, BLESS, SQUEAK]
 DISTINCT = ALL[1:]
@@ -282,3 +290,35 @@ def test_draw_keeps_to_the_chances_it_states(rng):
         neighbours += {2, 3} <= set(picked)
     np.testing.assert_allclose(counts / 4000, expected, atol=0.03)
     assert neighbours > 0  # in a random order, or rows next to each other would exclude each other
+
+
+def test_scores_from_a_factor_are_those_of_the_spectrum():
+    K = np.array(Gram(RBF(0.5), np.random.default_rng(0).standard_normal((60, 3))).dense())
+    K[7] = K[:, 7] = 0.0
+    values, vectors = spectrum(K)
+    for ridge in 1e-3, 0.1, 10.0:
+        expected = scores_from_spectrum(values, vectors, ridge)
+        np.testing.assert_allclose(scores_from_factor(K, ridge), expected, atol=1e-10)
+    assert scores_from_factor(K, 0.1)[7] == 0.0
+    assert scores_from_factor(-np.eye(3), 0.5) is None
+
+
+@pytest.mark.parametrize("ridge", [None, 3.0])
+def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, ridge):
+    seen, score = [], _Passing._score
+
+    def watched(self, K, sampler, m, dtype):
+        score(self, K, sampler, m, dtype)
+        seen.append((K, self.scores))
+
+    monkeypatch.setattr(_Passing, "_score", watched)
+    gram = Gram(RBF(0.5), np.random.default_rng(0).standard_normal((600, 3)))
+    SQUEAK(ridge).select(gram, 40, np.random.default_rng(1))
+    assert len(seen) == 15
+    for K, scores in seen:
+        values, vectors = spectrum(K)
+        if ridge is None:
+            assert scores.sum() == pytest.approx(covered_dimension(40), rel=0.031)
+        else:
+            expected = scores_from_spectrum(values, vectors, ridge)
+            np.testing.assert_allclose(scores, expected, atol=1e-10)

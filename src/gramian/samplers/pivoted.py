@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,6 +20,7 @@ from gramian.samplers.base import Landmarks, Sampler, from_rows, gathered, settl
 __all__ = ["Greedy", "RPCholesky", "pivoted_cholesky"]
 
 MOST_PIVOTS = 128  # drawn at once
+MOST_CANDIDATES = 512  # rows that a greedy block looks at
 
 
 @dataclass(eq=False)
@@ -114,14 +117,18 @@ def pivoted_cholesky(
     enough = max(tol * float(xp.sum(state.left)), noise)
     if weights is not None:
         weights = array_ops.like(weights, state.left)
+    rows = np.empty(0, dtype=np.intp)
     with progress("pivoted Cholesky", m) as step:
         while len(state.pivots) < m and float(xp.sum(state.left)) > enough:
             room = m - len(state.pivots)
             # Large blocks are faster; with a tolerance, which may end it early, small ones first.
             size = min(MOST_PIVOTS, max(4, m // 4 if tol == 0 else len(state.pivots) // 4))
             if greedy:
-                rows = np.array([int(xp.argmax(state.left))])
-                lower = np.sqrt(state.left_of(rows))[:, None]
+                # As many kernel values between candidates as the last block's columns had.
+                candidates = min(isqrt(gram.shape[0] * max(len(rows), 1)) + 1, MOST_CANDIDATES)
+                most = min(room, size)
+                left = array_ops.to_numpy(state.left)
+                rows, lower = greedy_block(left, state.residual_block, candidates, most, noise)
             else:
                 drawn = _drawn(state.left if weights is None else weights * state.left, size, rng)
                 offered = state.left_of(drawn)
@@ -173,6 +180,44 @@ def _thin(
     return np.array(accepted), np.tril(np.column_stack(columns)[accepted])
 
 
+def greedy_block(
+    left: np.ndarray,
+    residual_block: Callable[[np.ndarray], np.ndarray],
+    candidates: int,
+    most: int,
+    noise: float,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pivots that greedy steps would select next, one after the other.
+
+    The candidates are the rows with the largest residual diagonals, ``left`` (n,), times their
+    weights (n,). Residuals only fall, so a candidate that is above the largest row outside is the
+    next pivot, and the columns of all such pivots can be computed together. Returns their row
+    numbers (p,) and the Cholesky factor (p, p) of their residual block.
+    """
+    worth = np.where(left > noise, left if weights is None else left * weights, -1.0)
+    falling = np.argsort(-worth, kind="stable")  # of equal rows the first, as argmax does
+    rows, others = np.sort(falling[:candidates]), falling[candidates:]
+    outside = max([(worth[i], -i) for i in others[:1]], default=(-1.0, 0))
+    of_row = 1.0 if weights is None else weights[rows]
+    H, left = residual_block(rows), left[rows]
+    L = np.zeros((len(rows), min(most, len(rows))))
+    chosen = [int(np.searchsorted(rows, falling[0]))]
+    for i in range(L.shape[1]):
+        pivot = chosen[-1]
+        L[:, i] = (H[:, pivot] - L[:, :i] @ L[pivot, :i]) / np.sqrt(left[pivot])
+        L[pivot, i] = np.sqrt(left[pivot])
+        left = left - L[:, i] ** 2
+        left[chosen] = -1.0
+        worth = np.where(left > noise, left * of_row, -1.0)
+        best = int(np.argmax(worth))
+        if worth[best] < 0 or (worth[best], -rows[best]) < outside:
+            break
+        chosen.append(best)
+    chosen = chosen[: L.shape[1]]
+    return rows[chosen], np.tril(L[chosen, : len(chosen)])
+
+
 class _PivotedSampler(Sampler):
     grows = True
     _greedy = False
@@ -217,7 +262,9 @@ class RPCholesky(_PivotedSampler):
 class Greedy(_PivotedSampler):
     """Greedy pivoted (incomplete) Cholesky: always the row with the largest residual.
 
-    n·m kernel evaluations, O(n·m²) operations, one column after the other. It prefers outliers.
+    At most 2 n·m kernel evaluations, O(n·m²) operations. Its pivots are those of the usual form,
+    which computes one column after the other; here, columns of rows that must be the next pivots
+    are computed together. It prefers outliers.
 
     See Also
     --------
@@ -240,3 +287,7 @@ class Greedy(_PivotedSampler):
 
     names = ("greedy",)
     _greedy = True
+
+    def select_bytes(self, rows: Rows, m: int) -> int:
+        candidates = min(rows.shape[0], MOST_CANDIDATES)
+        return super().select_bytes(rows, m) + 4 * 8 * candidates**2

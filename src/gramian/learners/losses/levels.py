@@ -124,7 +124,8 @@ approximation_, points_
         """Return the share of the pinball loss that is explained, D², averaged over quantiles."""
         from sklearn.metrics import d2_pinball_score  # takes long to import
 
-        y, predicted, weights = host_arrays(y, self.predict(X), sample_weight)
+        y, weights = host_arrays(y, sample_weight)
+        predicted = array_ops.to_numpy(self.predict(X))
         columns = predicted[:, None] if predicted.ndim == 1 else predicted
         scores = [
             d2_pinball_score(y, column, alpha=tau, sample_weight=weights)

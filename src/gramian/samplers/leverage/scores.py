@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lapack
 from scipy.optimize import brentq
 
 from gramian.backend import array_ops
@@ -13,6 +13,7 @@ from gramian.matrices.gram import Gram
 from gramian.samplers.base import gathered, settled_diagonal
 
 Pair = tuple[np.ndarray, np.ndarray]
+ROUNDING = 1e-13  # scores from a factor below this are rounding errors
 
 
 class Dictionary:
@@ -62,6 +63,21 @@ def spectrum(K: np.ndarray) -> Pair:
 def scores_from_spectrum(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
     """Return the ridge leverage scores (n,) of the matrix with this spectrum."""
     return vectors**2 @ (values / (values + ridge))
+
+
+def scores_from_factor(K: np.ndarray, ridge: float) -> np.ndarray | None:
+    """Return the ridge leverage scores (n,) of K (n, n), I - ridge (K + ridge I)⁻¹.
+
+    None if rounding makes K + ridge I indefinite.
+    """
+    M = np.array(K, order="F")
+    np.fill_diagonal(M, K.diagonal() + ridge)
+    lower, failed = lapack.dpotrf(M, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        return None
+    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    scores = 1 - ridge * np.sum(inverse**2, axis=0)
+    return np.where(scores > ROUNDING, scores, 0.0)
 
 
 def covered_dimension(m: int) -> float:

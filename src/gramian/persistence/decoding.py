@@ -18,7 +18,7 @@ import scipy.sparse
 from gramian.backend import array_ops
 from gramian.persistence import generators, guests
 from gramian.persistence.archive import MOST_NODES, Archive
-from gramian.persistence.states import Node, is_model
+from gramian.persistence.states import Node, class_named, is_model
 from gramian.rows import ArrayRows
 
 SPARSE = ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
@@ -166,12 +166,12 @@ class Decoder:
         return made
 
     def _object(self, value: str, state: Any = None, items: Any = None) -> Any:
-        if value not in self._known:
+        cls: Any = class_named(value, self._known)
+        if cls is None:
             raise ValueError(
                 f"this version of gramian has no class {value!r}; if it is yours, pass it: "
                 f"load(path, classes=[{value}])"
             )
-        cls: Any = self._known[value]
         if issubclass(cls, tuple):
             return cls(*self._decode(items))
         made = object.__new__(cls)

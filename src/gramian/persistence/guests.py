@@ -21,9 +21,9 @@ PLACES = {
 VERSION = "_sklearn_version"  # scikit-learn warns if another version wrote the state
 
 
-def classes() -> dict[str, type]:
-    """Return the classes by name."""
-    return {name: getattr(import_module(where), name) for name, where in PLACES.items()}
+def named(name: str) -> type | None:
+    """Return the class of this name, if there is one; its module is imported only then."""
+    return getattr(import_module(PLACES[name]), name) if name in PLACES else None
 
 
 def check(cls: type, state: Mapping[str, Any]) -> None:

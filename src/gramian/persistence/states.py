@@ -44,7 +44,7 @@ Node = Any  # what JSON holds
 @cache
 def classes() -> dict[str, type]:
     """Return the classes that a model may contain, by name."""
-    found = guests.classes()
+    found: dict[str, type] = {}
     for module in _modules():
         for cls in vars(module).values():
             if not isinstance(cls, type) or cls.__module__ != module.__name__:
@@ -70,10 +70,15 @@ def known_classes(more: Iterable[type] = ()) -> dict[str, type]:
     return known
 
 
+def class_named(name: str, known: Mapping[str, type]) -> type | None:
+    """Return the class of this name that a model may contain."""
+    return known.get(name) or guests.named(name)
+
+
 def is_model(cls: type, known: Mapping[str, type]) -> bool:
     """Whether objects of a class can be saved on their own, rather than as parts of others."""
     own = classes().get(cls.__name__) is not cls  # of the caller
-    return known.get(cls.__name__) is cls and (own or issubclass(cls, MODELS))
+    return class_named(cls.__name__, known) is cls and (own or issubclass(cls, MODELS))
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -127,7 +132,7 @@ class Encoder:
         dtype = array_ops.host_dtype(value)
         if dtype is not None:
             return {"dtype": dtype.str, "type": isinstance(value, type)}
-        if self._known.get(type(value).__name__) is type(value):
+        if class_named(type(value).__name__, self._known) is type(value):
             return self._once(value, self._object)
         if hasattr(value, "__array__") or array_ops.is_foreign(value):
             return self._once(value, lambda v: self._array(np.asarray(array_ops.to_numpy(v))))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from gramian.backend import array_ops
 from gramian.backend.typing import ArrayLike
@@ -69,7 +68,7 @@ class TableModel:
 def applied(estimator: Any, method: str, rows: Rows) -> Any:
     """Call a method of an estimator with rows; scikit-learn's pipelines get arrays, in blocks."""
     call = getattr(estimator, method)
-    if not isinstance(estimator, Pipeline):
+    if not hasattr(estimator, "named_steps"):
         return call(rows)
     n = rows.shape[0]
     starts = range(0, n, BLOCK)

@@ -61,6 +61,11 @@ class Candidate(NamedTuple):
         scales = rounded(kernel.scales) if self.has_scales else None
         return clone(kernel).set_params(gamma=rounded(kernel.gamma), scales=scales)
 
+    def _described(self) -> str:
+        if self.approximation is not None:
+            return _named(self.approximation)
+        return "landmarks" if self.validated else "exact"
+
     def entry(self) -> dict[str, Any]:
         """Return the candidate as a row of the table of all that was tried."""
         kernel, fit = self.trial.kernel, self.trial.fit
@@ -70,7 +75,7 @@ class Candidate(NamedTuple):
             "scales": "learned" if self.has_scales else "equal",
             "gamma": float(kernel.gamma),
             "alpha": float(fit.alpha),
-            "approximation": described(self.approximation),
+            "approximation": self._described(),
             "rows": self.rows,
             "leave_one_out_error": np.nan if self.validated else float(fit.error),
             "validation_error": float(fit.error) if self.validated else np.nan,
@@ -79,13 +84,11 @@ class Candidate(NamedTuple):
         }
 
 
-def described(approximation: Any) -> str:
+def _named(approximation: Any) -> str:
     """Return the name of an approximation with its number of landmarks."""
-    if approximation is None:
-        return "exact"
     name, inner = type(approximation).__name__, approximation.kernel
     size = getattr(approximation, "n_components", None)
-    return f"{name}({described(inner) if size is None else size})"
+    return f"{name}({_named(inner) if size is None else size})"
 
 
 def rounded(numbers: Any) -> Any:

@@ -304,8 +304,8 @@ def test_ridge_over_landmarks_is_the_dense_formula(few):
 
 @pytest.mark.parametrize("kernel", [RBF, Laplacian])
 def test_more_rows_find_the_column_that_matters(kernel, few):
-    X, y = data(n=600, d=6, noise=0.5)
-    bench = refining.Bench(leave_one_out.centred(X, y[:, None], np.ones(600)))
+    X, y = data(n=400, d=6, noise=0.5)
+    bench = refining.Bench(leave_one_out.centred(X, y[:, None], np.ones(400)))
     equal = kernel(0.1, scales=np.ones(6))
     found = refining.refine(equal, 0.1, bench)
     assert found.kernel.scales[1:].max() < 0.4 * found.kernel.scales[0]

@@ -125,6 +125,7 @@ def many(monkeypatch):
     monkeypatch.setattr(searching, "LEARNED", 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [False, True])
 def test_many_rows_refine_scales_and_choose_landmarks(classes, many):
     X, y = data(600)

@@ -488,6 +488,7 @@ FEW = {"approximations": ["nystroem uniform"], "sizes": [20], "repeats": 1, "ran
        "baselines": False}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_kernel_can_be_tuned():
     rows, y = uneven()
     tuned, plain = (compare(rows, y, kernel=kernel, **FEW) for kernel in ("tune", "rbf"))
@@ -516,6 +517,7 @@ def test_a_tuned_kernel_needs_a_target_and_numbers():
         compare(scipy.sparse.csr_array(X), Y, kernel="tune")
 
 
+@pytest.mark.slow
 def test_parameters_that_learn_are_learned_from_rows_that_are_not_held_out():
     rows, y = uneven()
     found = compare(rows, y, kernel=RBF(scales="learn"), **FEW)

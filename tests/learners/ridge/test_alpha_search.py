@@ -7,6 +7,8 @@ from sklearn.datasets import make_friedman1
 
 import gramian
 from gramian import RBF, Exact, KernelRidge, KernelRidgeClassifier, PathWarning, Sigmoid
+from gramian.backend import array_ops
+from gramian.backend.array_ops import to_numpy
 from gramian.learners.ridge import alpha_search
 from gramian.learners.ridge.alpha_search import descend, solved
 
@@ -123,7 +125,17 @@ def test_on_other_arrays(search, library):
     model = KernelRidge("loo", KERNEL).fit(X, Y)
     other = KernelRidge("loo", KERNEL).fit(xp.asarray(X), xp.asarray(Y))
     assert_allclose(other.alpha_, model.alpha_, rtol=1e-6)
-    assert_allclose(np.asarray(other.dual_coef_), model.dual_coef_, atol=1e-8)
+    assert_allclose(to_numpy(other.dual_coef_), model.dual_coef_, atol=1e-8)
+
+
+def test_on_a_gpu(search):
+    torch = pytest.importorskip("torch")
+    X, Y = table(80)
+    model = KernelRidge("loo", KERNEL).fit(X, Y)
+    search.setattr(array_ops, "is_on_gpu", lambda x: isinstance(x, torch.Tensor))
+    other = KernelRidge("loo", KERNEL).fit(torch.as_tensor(X), torch.as_tensor(Y))
+    assert_allclose(other.path_.errors, model.path_.errors, rtol=1e-6)
+    assert_allclose(to_numpy(other.dual_coef_), model.dual_coef_, atol=1e-8)
 
 
 class TestDescend:

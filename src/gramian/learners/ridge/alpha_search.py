@@ -54,7 +54,7 @@ class ExactSearch(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         gram, t = system.gram, system.n_targets
         n, rows = gram.shape[0], gram.rows
-        factor = 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # a copy
+        factor = 2 * 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # of a copy
         own = {
             **other_memory(system),
             "equal rows": repeats_bytes(system),
@@ -62,10 +62,10 @@ class ExactSearch(Strategy[System]):
             "kernel matrix": 8 * n**2 + (4 * n**2 if array_ops.itemsize(gram.dtype) == 4 else 0),
             "solutions": USUAL * 8 * n * (t + 1),
         }
-        # Half of the rows are left out: their part of the factor, twice.
+        # Half of the rows are left out: their part of the factor, its inverse, and squares.
         return [
             {**own, "approximation": 4 * 8 * n * min(LANDMARKS, n)},
-            {**own, "factor": factor + 2 * 2 * n**2},
+            {**own, "factor": factor + 3 * 2 * n**2},
         ]
 
     def solve(self, system: System) -> Solution:
@@ -287,7 +287,10 @@ def solved(K: Array, diagonal: Array, right: Array, last: int) -> tuple[Array, A
     if array_ops.is_foreign(K):
         L = linalg.lower_factor(array_ops.set_diagonal(array_ops.copy(K), diagonal))
         found = linalg.solve_lower(L, linalg.solve_lower(L, right), transposed=True)
-        return found, linalg.diagonal_of_inverse(L[last:, last:])
+        corner = L[last:, last:]
+        if not array_ops.is_on_gpu(L):
+            return found, linalg.diagonal_of_inverse(corner)
+        return found, array_ops.namespace(L).sum(linalg.inverse_triangle(corner) ** 2, axis=0)
     array_ops.set_diagonal(K, diagonal)
     try:
         # The upper triangle of K becomes the factor; the lower one restores it.

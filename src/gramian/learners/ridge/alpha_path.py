@@ -68,7 +68,8 @@ def warn_at_an_edge(solution: Solution, rule: Rule | None) -> None:
     if len(alphas) == 1:
         return
     falls = FLAT * errors[[1, -2]] > errors[[0, -1]]
-    small, large = (falls & (solution.alphas == alphas[[0, -1], None])).any(axis=1)
+    ends = alphas[[0, -1]] if solution.ends is None else np.array(solution.ends)
+    small, large = (falls & (solution.alphas == ends[:, None])).any(axis=1)
     if not (small or large):
         return
     end, value = ("smallest", alphas[0]) if small else ("largest", alphas[-1])

@@ -38,7 +38,7 @@ from gramian.rows import ArrayRows
 LEAST_ROWS = 1000  # of fewer, all eigenvectors take hardly longer
 LANDMARKS = 300  # of the approximation that tells where to begin
 LEFT_OUT = 0.5  # share of the rows
-FLAT = 0.999  # of an error: what is above it is hardly smaller
+FLAT, CLEAR = 0.999, 0.997  # of an error: hardly smaller, and clearly so
 STRIDE = 2  # steps of the grid between the first alphas
 USUAL = 8  # alphas that are tried, at most as a rule
 
@@ -54,7 +54,7 @@ class ExactSearch(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         gram, t = system.gram, system.n_targets
         n, rows = gram.shape[0], gram.rows
-        factor = 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # a copy
+        factor = 2 * 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # of a copy
         own = {
             **other_memory(system),
             "equal rows": repeats_bytes(system),
@@ -62,10 +62,10 @@ class ExactSearch(Strategy[System]):
             "kernel matrix": 8 * n**2 + (4 * n**2 if array_ops.itemsize(gram.dtype) == 4 else 0),
             "solutions": USUAL * 8 * n * (t + 1),
         }
-        # Half of the rows are left out: their part of the factor, twice.
+        # Half of the rows are left out: their part of the factor, its inverse, and squares.
         return [
             {**own, "approximation": 4 * 8 * n * min(LANDMARKS, n)},
-            {**own, "factor": factor + 2 * 2 * n**2},
+            {**own, "factor": factor + 3 * 2 * n**2},
         ]
 
     def solve(self, system: System) -> Solution:
@@ -87,7 +87,8 @@ class ExactSearch(Strategy[System]):
                 descend(error, int(start), len(grid))
         path = tries.path()
         chosen = rule.choose(path.alphas, path.errors)
-        return _in_order(tries.solution(chosen), system, order)._replace(alphas=chosen, path=path)
+        solution = _in_order(tries.solution(chosen), system, order)
+        return solution._replace(alphas=chosen, path=path, ends=(grid.min(), grid.max()))
 
 
 def _order(system: System) -> np.ndarray:
@@ -150,26 +151,48 @@ def descend(error: Callable[[int], float], start: int, count: int) -> int:
     """Return a number below ``count`` near which the error is smallest, from the start downhill.
 
     Numbers a stride apart are tried, and farther ones while the error falls, until it is hardly
-    smaller on both sides of the best; then the one where a parabola through the three is lowest.
-    Where the error is infinite, numbers are too large.
+    smaller on both sides of the best, or a parabola through the last three is lowest beside it.
+    Another is tried if a parabola promises an error that is clearly smaller. Where the error is
+    infinite, numbers are too large.
     """
+    known: dict[int, float] = {}
+
+    def at(i: int) -> float:
+        if i not in known:
+            known[i] = error(i)
+        return known[i]
+
     best = start
-    while not np.isfinite(error(best)) and best > 0:
+    while not np.isfinite(at(best)) and best > 0:
         best = max(best - 2 * STRIDE, 0)
     moved = True
     while moved:
         moved = False
         for step in (STRIDE, -STRIDE):
-            while 0 <= best + step < count and error(best + step) < FLAT * error(best):
+            while (
+                0 <= best + step < count
+                and not _ends(known, best, step)
+                and at(best + step) < FLAT * at(best)
+            ):
                 best, step, moved = best + step, step * (2 if moved else 1), True
     if not STRIDE <= best < count - STRIDE:
-        return min((i for i in range(best - 1, best + 2) if 0 <= i < count), key=error)
-    left, middle, right = (error(best + side) for side in (-STRIDE, 0, STRIDE))
-    curvature, slope = left - 2 * middle + right, left - right
-    if not np.isfinite(curvature) or slope**2 < 8 * curvature * (1 - FLAT) * middle:
-        return best
-    lowest = best + (round(STRIDE / 2 * slope / curvature) if curvature > 0 else 0)
-    return min(best, min(max(lowest, best - 1), best + 1), key=error)
+        return min((i for i in range(best - 1, best + 2) if 0 <= i < count), key=at)
+    if best - STRIDE in known and best + STRIDE in known:
+        left, middle, right = (known[best + side] for side in (-STRIDE, 0, STRIDE))
+        curvature, slope = left - 2 * middle + right, left - right
+        if 0 < curvature < np.inf and slope**2 > 8 * curvature * (1 - CLEAR) * middle:
+            aside = round(STRIDE / 2 * slope / curvature)
+            best = min(best, best + min(max(aside, -1), 1), key=at)
+    return best
+
+
+def _ends(known: dict[int, float], best: int, step: int) -> bool:
+    """Whether a parabola through the best and two before it is lowest at most 1 beyond the best."""
+    if best - step not in known or best - 2 * step not in known:
+        return False
+    last, middle, first = (known[best - i * step] for i in range(3))
+    curvature = last - 2 * middle + first
+    return curvature > 0 and abs(step) * ((first - last) / (2 * curvature) - 1) <= 1
 
 
 class _Try(NamedTuple):
@@ -264,7 +287,10 @@ def solved(K: Array, diagonal: Array, right: Array, last: int) -> tuple[Array, A
     if array_ops.is_foreign(K):
         L = linalg.lower_factor(array_ops.set_diagonal(array_ops.copy(K), diagonal))
         found = linalg.solve_lower(L, linalg.solve_lower(L, right), transposed=True)
-        return found, linalg.diagonal_of_inverse(L[last:, last:])
+        corner = L[last:, last:]
+        if not array_ops.is_on_gpu(L):
+            return found, linalg.diagonal_of_inverse(corner)
+        return found, array_ops.namespace(L).sum(linalg.inverse_triangle(corner) ** 2, axis=0)
     array_ops.set_diagonal(K, diagonal)
     try:
         # The upper triangle of K becomes the factor; the lower one restores it.

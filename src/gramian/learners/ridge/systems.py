@@ -200,6 +200,7 @@ class Solution(NamedTuple):
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
     alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
     path: AlphaPath | None = None  # all that were tried
+    ends: tuple[float, float] | None = None  # of the grid, if only a part of it was tried
     left_out: np.ndarray | None = None  # scores of the sampled rows, (rows, n_targets)
     function: BlockFunction | None = None  # what coefficients of rows in blocks are for new rows
 

@@ -144,14 +144,12 @@ def _from_pool(
 ) -> np.ndarray:
     """Select at most ``count`` rows of a pool, each the best of ``trials`` for the pool."""
     rows, copies = np.unique(drawn, return_counts=True)
-    own, closest = (
-        array_ops.to_numpy(array_ops.take_rows(values, rows))
-        for values in (nearest.diagonal, nearest.squared)
-    )
-    squared = -2.0 * array_ops.host_float64(nearest.gram.block(rows, rows))
-    squared += own[:, None]
-    squared += own
-    np.maximum(squared, 0.0, out=squared)
+    own, closest = (array_ops.take_rows(a, rows) for a in (nearest.diagonal, nearest.squared))
+    within = -2.0 * _here(nearest.gram.block(rows, rows))
+    within += own[:, None]
+    within += own
+    within = array_ops.contiguous(array_ops.clip(within, low=0.0))
+    squared, closest = array_ops.to_numpy(within), array_ops.to_numpy(closest)
     np.fill_diagonal(squared, 0.0)
     weights = copies / np.maximum(closest, np.finfo(np.float64).tiny)
     chosen: list[int] = []

@@ -6,9 +6,10 @@ import scipy.sparse
 from numpy.testing import assert_allclose
 
 from gramian import RBF, ArrayRows, FeatureRows, Nystroem, config_context
-from gramian.matrices.block_diagonal import BlockDiagonal, Grouped
+from gramian.matrices.block_diagonal import BlockDiagonal
 from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.block_gram import BlockGram
+from gramian.matrices.block_rows import Grouped
 from gramian.matrices.factors import Factors
 from gramian.rows import as_rows
 

@@ -29,8 +29,9 @@ from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
 from gramian.estimators.parameters import KernelLike, RandomState, RowsLike
 from gramian.kernels import Kernel
-from gramian.matrices.block_diagonal import BlockDiagonal, Grouped
+from gramian.matrices.block_diagonal import BlockDiagonal
 from gramian.matrices.block_function import BlockFunction
+from gramian.matrices.block_rows import Grouped
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import FeatureRows, Place, Rows

@@ -8,7 +8,8 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.matrices.block_diagonal import BlockDiagonal, by_block
+from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.matrices.block_rows import by_block
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 

@@ -19,7 +19,8 @@ from gramian import (
 )
 from gramian.learners.ridge import block_systems, classifier
 from gramian.matrices import block_diagonal
-from gramian.matrices.block_diagonal import Batch, BlockDiagonal
+from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.matrices.block_rows import Batch
 from gramian.testing import check_learner, check_memory
 
 KERNEL = RBF(0.3)

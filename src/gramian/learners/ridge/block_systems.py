@@ -20,7 +20,8 @@ from gramian.backend.memory import Amounts
 from gramian.backend.triangles import Triangles
 from gramian.learners.ridge.systems import System
 from gramian.learners.strategy import room_left
-from gramian.matrices.block_diagonal import Batch, BlockDiagonal
+from gramian.matrices.block_diagonal import BlockDiagonal
+from gramian.matrices.block_rows import Batch
 
 
 class Inner(NamedTuple):

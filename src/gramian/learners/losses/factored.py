@@ -184,9 +184,10 @@ def left_out_bytes(problem: LossProblem) -> int:
 
 def with_slack(factors: Factors, other: Amounts) -> Amounts:
     """Return ``other`` with room for what the allocator keeps, if not all rows fit beside it."""
-    if keepable(factors, room_left(other), partly=True) == factors.shape[0]:
+    room = room_left(other)
+    if keepable(factors, room, partly=True) == factors.shape[0]:
         return other
-    return {**other, "freed blocks": config.memory_budget() // SLACK}
+    return {**other, "freed blocks": min(config.memory_budget() // SLACK, room)}
 
 
 def is_precise(problem: LossProblem) -> bool:

@@ -62,6 +62,18 @@ def best_of(runs: Sequence[R], dtype: DType) -> R:
 
     ``dtype`` is that of the kernel values or features.
     """
-    rounding = max(1e-10, 10 * array_ops.eps(dtype))
-    least = min(run.inertia for run in runs)
-    return next(run for run in runs if run.inertia <= least + rounding * run.trace)
+    return best_few(runs, 1, dtype)[0]
+
+
+def best_few(runs: Sequence[R], count: int, dtype: DType) -> list[R]:
+    """Return so many runs with the smallest objectives, in their order.
+
+    Of runs that differ only by rounding the first count, so that the same rows in another form
+    lead to the same clusters with the same numbers.
+    """
+    last = sorted(run.inertia for run in runs)[min(count, len(runs)) - 1]
+    slack = max(1e-10, 10 * array_ops.eps(dtype)) * runs[0].trace
+    better = [run for run in runs if run.inertia < last - slack]
+    level = [run for run in runs if abs(run.inertia - last) <= slack]
+    chosen = better + level[: count - len(better)]
+    return [run for run in runs if run in chosen]

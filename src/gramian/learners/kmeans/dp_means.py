@@ -18,7 +18,7 @@ from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.learners.kmeans.seeding import with_weight
 from gramian.learners.strategy import Problem, Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
-from gramian.rows import even_spans
+from gramian.rows import Rows, even_spans
 
 CHUNK = 1024  # far rows that are processed together
 
@@ -137,7 +137,7 @@ def other_memory(problem: OpenClustering) -> Amounts:
     return {
         "labels, weights and distances": 104 * n,
         "sampled and far rows": factors.parts.take_bytes(sample)
-        + 4 * 8 * min(chunk_rows(factors), n) * r,
+        + 4 * 8 * min(chunk_rows(problem.rows), n) * r,
         "centres": 8 * k * r * 8,
         "blocks": max(walks, default=0),
     }
@@ -163,7 +163,7 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     )
     opened = Opened(limit, room, run.sums[:0, :])
     xp, gains, joined = factors.xp, run.sums, []
-    for start, stop in even_spans(0, len(far), chunk_rows(factors)):
+    for start, stop in even_spans(0, len(far), chunk_rows(problem.rows)):
         z, old = factors.coordinates(far[start:stop]), labels[start:stop]
         chunk = _chunk_of(z, factors, opened.centres)
         new, after, first = opened.take(chunk, array_ops.like(before[start:stop], z))
@@ -199,9 +199,9 @@ def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: np.ndarray
     return factors.arrange(factors.parts.place.align(host))
 
 
-def chunk_rows(factors: Factors) -> int:
+def chunk_rows(rows: Rows) -> int:
     """Return how many far rows are processed together."""
-    return CHUNK * 16 if array_ops.runs_own_threads(factors.parts.example()) else CHUNK
+    return CHUNK * 16 if array_ops.runs_own_threads(rows.example()) else CHUNK
 
 
 class Chunk(NamedTuple):

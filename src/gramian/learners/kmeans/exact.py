@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
 from gramian.kernels.tiles import tile_columns
-from gramian.learners.kmeans.clustering import Clustering, Run, best_of
+from gramian.learners.kmeans.clustering import Clustering, Run, best_few, best_of
 from gramian.learners.kmeans.seeding import drawn, nearest, nearest_in_init
 from gramian.learners.strategy import Strategy
 from gramian.matrices.gram import Gram
@@ -40,7 +39,7 @@ class ExactLloyd(Strategy[Clustering]):
         step = {
             "kernel matrix": gram.kept_bytes,
             "blocks of the matrix": gram.product_bytes,
-            "labels": 8 * 8 * n,
+            "labels": 8 * n * (8 + _starts(problem)),
             "centres as weights of rows": 5 * 8 * n * columns,
             "blocks": gram.rows.walk_bytes(item * (tile + 4 * columns)),
         }
@@ -48,17 +47,21 @@ class ExactLloyd(Strategy[Clustering]):
 
     def solve(self, problem: Clustering) -> Run:
         gram, k, weights = problem.gram.persist(), problem.k, problem.weights
-        first = self._first_labels(problem, gram)
+        runs = [ExactRun(labels) for labels in self._first_labels(problem, gram)]
         together = _at_once(problem)
-        runs: list[ExactRun] = []
-        for start in range(0, len(first), together):
-            some = [ExactRun(labels) for labels in first[start : start + together]]
-            advance = partial(on_matrix, gram, weights, k=k, tol=problem.tol)
-            if len(some) > problem.restarts:  # the others hardly ever overtake the best
-                advance(some, max_iter=min(RACE, problem.max_iter))
-                some = sorted(some, key=lambda run: run.inertia)[: problem.restarts]
-            advance(some, max_iter=problem.max_iter)
-            runs += some
+
+        def advance(max_iter: int) -> None:
+            for start in range(0, len(runs), together):
+                some = runs[start : start + together]
+                on_matrix(gram, weights, some, k=k, tol=problem.tol, max_iter=max_iter)
+                if together < len(runs):
+                    for run in some:
+                        run.members = run.sums = None  # they take the room of the others
+
+        if len(runs) > problem.restarts:  # the others hardly ever overtake the best
+            advance(min(RACE, problem.max_iter))
+            runs = best_few(runs, problem.restarts, gram.dtype)
+        advance(problem.max_iter)
         return best_of(runs, gram.dtype)
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
@@ -76,7 +79,7 @@ def _starts(problem: Clustering) -> int:
     """Return how many first centres are drawn: more, if passes are cheap and share a product."""
     if not isinstance(problem.init, str) or not problem.gram.fits():
         return problem.restarts
-    return max(problem.restarts, min(MORE * problem.restarts, _room(problem)))
+    return MORE * problem.restarts
 
 
 def _at_once(problem: Clustering) -> int:

@@ -39,8 +39,10 @@ def improved(
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
     ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,), by
-    default until convergence.
+    default until convergence. A run that had to stop before is returned as it is.
     """
+    if not run.done:
+        return run
     failures, best = 0, run
     for _ in range(ROUNDS):
         before = best.inertia

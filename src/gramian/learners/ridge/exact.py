@@ -209,7 +209,7 @@ class _Impatient(Watch):
     def __call__(self, X: Array, length: Array, left: float) -> bool:
         super().__call__(X, length, left)
         count = len(self.residuals)
-        if count < 3 or left <= self._tol:
+        if count < max(3, self._most // 4) or left <= self._tol:
             return False
         # If each iteration goes on to reduce the residual as those before did, on average.
         return left >= 1 or count * log(self._tol) / log(left) > 1.5 * self._most

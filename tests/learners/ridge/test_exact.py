@@ -122,3 +122,14 @@ def test_on_a_gpu_features_are_decomposed_there(as_on_a_gpu, alpha):
     found = KernelRidge(alpha, kernel).fit(*tensors)
     assert_allclose(found.alpha_, expected.alpha_, rtol=1e-6)
     assert_allclose(found.predict(tensors[0]).numpy(), expected.predict(X), atol=1e-8)
+
+
+def test_rows_of_many_columns_are_factorised_at_once(monkeypatch):
+    """Kernel values that take long are not computed for iterations that may be in vain."""
+    X, Y = table(300)
+    wide = np.hstack([X, np.zeros((300, 3000))])
+    monkeypatch.setattr(gramian.matrices.gram, "KEPT_BYTES", 0)
+    monkeypatch.setattr("gramian.learners.ridge.exact.ROWS_PER_ITERATION", 10)
+    narrow, many = (KernelRidge(10.0, Exact(KERNEL), random_state=0).fit(Z, Y) for Z in (X, wide))
+    assert len(narrow.residuals_) > 1 and len(many.residuals_) == 0
+    assert_allclose(many.dual_coef_, narrow.dual_coef_, atol=1e-5)

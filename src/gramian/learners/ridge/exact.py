@@ -20,8 +20,10 @@ from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 # On a GPU, iterating over the kept matrix takes less time than a factor of more rows.
 MOST_FACTORISED = 30_000
-# An iteration for so many rows: together they cost about half of a factor.
+# An iteration for so many rows: together they cost about half of a factor, if kernel values of rows
+# with few columns are computed again in each. Each column adds to that.
 ROWS_PER_ITERATION = 1000
+FEW_COLUMNS = 75
 
 
 class ExactDirect(Strategy[System]):
@@ -154,7 +156,7 @@ class ExactIterative(Strategy[System]):
     def solve(self, system: System) -> Solution:
         if not _may_factorise(system):
             return self._iterate(system, system.max_iter, patient=True)
-        most = min(system.gram.shape[0] // ROWS_PER_ITERATION, system.max_iter)
+        most = min(_iterations_that_pay(system), system.max_iter)
         if most:
             solution = self._iterate(system, most, patient=False)
             if solution.met:
@@ -197,6 +199,15 @@ class ExactIterative(Strategy[System]):
             coefficients=system.weighted(found),
             intercepts=array_ops.host_float64(mean.intercepts(found)) if system.intercept else None,
         )
+
+
+def _iterations_that_pay(system: System) -> int:
+    """Return how many iterations together cost about half of a factor."""
+    gram = system.gram
+    n, columns = gram.shape[0], 0 if gram.kernel.is_matrix else gram.rows.shape[1]
+    recomputed = not (gram.is_kept or _kept_bytes(system))
+    cost = max(columns / FEW_COLUMNS, 1.0) if recomputed else 1.0
+    return int(n / (ROWS_PER_ITERATION * cost))
 
 
 class _Impatient(Watch):

@@ -25,6 +25,7 @@ from gramian.rows import FeatureRows, Rows
 Scales: TypeAlias = Array | Literal["learn", "metric"] | None
 
 FLAT_ROWS = 500  # of the sampled rows, used to decide whether to warn about gamma
+FEW_ROWS = 100  # of these, looked at first
 
 
 class DistanceKernel(GammaKernel):
@@ -182,16 +183,11 @@ class DistanceKernel(GammaKernel):
 
     def _warn_if_flat(self, sample: Array) -> None:
         sample = sample[:FLAT_ROWS]
-        n = sample.shape[0]
-        if n < 10:
+        if sample.shape[0] < 10:
             return
-        K = self.against(sample)(sample)
-        np.fill_diagonal(K, 0.0)
-        if np.median(K.max(axis=1)) < 1e-7:  # each row's nearest other row
-            said = "nearly all kernel values between different rows are 0; K is near the identity"
-        elif np.count_nonzero(K > 0.999) > 0.99 * n * (n - 1):
-            said = "nearly all kernel values are 1; K is near a constant matrix"
-        else:
+        # A few rows tell of most kernels that they are not flat.
+        said = self._flatness(sample[:FEW_ROWS]) and self._flatness(sample)
+        if said is None:
             return
         try:
             hint = f" Try gamma={self._from_rule('median', sample):.2g}."
@@ -202,6 +198,17 @@ class DistanceKernel(GammaKernel):
             KernelWarning,
             stacklevel=2,
         )
+
+    def _flatness(self, sample: Array) -> str | None:
+        """Return what is wrong with nearly all kernel values between the rows, if anything is."""
+        n = sample.shape[0]
+        K = self.against(sample)(sample)
+        np.fill_diagonal(K, 0.0)
+        if np.median(K.max(axis=1)) < 1e-7:  # each row's nearest other row
+            return "nearly all kernel values between different rows are 0; K is near the identity"
+        if np.count_nonzero(K > 0.999) > 0.99 * n * (n - 1):
+            return "nearly all kernel values are 1; K is near a constant matrix"
+        return None
 
 
 def scaled(x: Array, scales: np.ndarray) -> Array:

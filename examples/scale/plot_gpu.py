@@ -38,16 +38,16 @@ print(device, type(labels).__name__, np.bincount(labels))
 # .. code-block:: none
 #
 #      d  gramian, float32  gramian, TF32  torch, float32, stored tiles
-#     16           16.4 ms         6.7 ms                      143.8 ms
-#     64           31.8 ms        11.0 ms                      151.9 ms
-#    256           92.9 ms        32.9 ms                      228.6 ms
-#    784          399.3 ms       111.8 ms                      432.3 ms
+#     16           16.2 ms         6.7 ms                      144.8 ms
+#     64           31.4 ms        10.8 ms                      152.4 ms
+#    256           93.6 ms        33.3 ms                      229.6 ms
+#    784          402.1 ms       115.9 ms                      433.4 ms
 
 columns = [16, 64, 256, 784]
 recorded = {
-    "torch, stored tiles": [143.8, 151.9, 228.6, 432.3],
-    "gramian, float32": [16.4, 31.8, 92.9, 399.3],
-    "gramian, TF32": [6.7, 11.0, 32.9, 111.8],
+    "torch, stored tiles": [144.8, 152.4, 229.6, 433.4],
+    "gramian, float32": [16.2, 31.4, 93.6, 402.1],
+    "gramian, TF32": [6.7, 10.8, 33.3, 115.9],
 }
 figure, axes = plt.subplots(figsize=(8, 3.8))
 for i, (name, values) in enumerate(recorded.items()):

@@ -293,7 +293,12 @@ def main() -> None:
     said = summary(results)
     print(said)
     if options.page:
-        write_section(RESULTS, "tuning", f"{circumstances()}.\n\n{said}")
+        write_section(RESULTS, "tuning", f"{circumstances()}.\n\n{_marked(said)}")
+
+
+def _marked(said: str) -> str:
+    """Return the table between marks, by which the documentation finds it."""
+    return f"<!-- the table of tuning -->\n\n{said}\n\n<!-- the end of the table of tuning -->"
 
 
 def _parser() -> argparse.ArgumentParser:

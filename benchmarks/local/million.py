@@ -70,6 +70,7 @@ def from_file(n: int, m: int) -> Callable[[], str]:
 
 
 def on_dask(n: int, m: int) -> Callable[[], str]:
+    import dask
     import dask.array as da
     import distributed
 
@@ -78,7 +79,10 @@ def on_dask(n: int, m: int) -> Callable[[], str]:
     test = covtype(0, 2)
     options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     client = distributed.Client(distributed.LocalCluster(processes=True, **options))
-    X = da.from_array(np.load(rows, mmap_mode="r"), chunks=(n // CHUNKS, -1))
+    edges = range(0, n, n // CHUNKS)
+    parts = [dask.delayed(_part)(rows, edge, n // CHUNKS) for edge in edges]
+    shape = n // CHUNKS, test.X.shape[1]
+    X = da.concatenate([da.from_delayed(part, shape, np.float32) for part in parts])
     y = da.from_array(np.load(classes), chunks=n // CHUNKS)
 
     def call() -> str:
@@ -91,6 +95,11 @@ def on_dask(n: int, m: int) -> Callable[[], str]:
         return json.dumps({"accuracy": accuracy, "fit": fitted, "estimate": 0})
 
     return call
+
+
+def _part(rows: Path, start: int, count: int) -> np.ndarray:
+    """Read some rows, on a worker."""
+    return np.array(np.load(rows, mmap_mode="r")[start : start + count])
 
 
 def line(where: str, n: int, m: int, growth: Growth) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
@@ -69,13 +69,13 @@ class KernelParameter:
     kernel: Any
     kernel_: Kernel
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         # To set ``kernel__gamma`` of a kernel passed by name, the name becomes an object.
         if isinstance(self.kernel, str) and any(p.startswith("kernel__") for p in params):
             self.kernel = as_kernel(params.pop("kernel", self.kernel))
         return super().set_params(**params)  # type: ignore[misc]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         try:
             kernel = self._bare_kernel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -85,15 +85,15 @@ class GammaKernel(ProfileKernel):
         """Return the parameters that are words."""
         return {k: v for k, v in self.get_params(deep=False).items() if isinstance(v, str)}
 
-    def variants(self) -> list[Any]:
+    def variants(self) -> list[Self]:
         """Return this kernel with each candidate for the parameters that are "loo", save gamma."""
-        found: list[Any] = [self]
+        found = [self]
         for name, values in self.candidates.items():
             if getattr(self, name) == "loo":
                 found = [clone(one).set_params(**{name: v}) for one in found for v in values]
         return found
 
-    def _chosen(self, name: str) -> Any:
+    def _chosen(self, name: str) -> float:
         """Return a parameter that has candidates: the number given, or the one that was learned."""
         value = getattr(self, name)
         if not isinstance(value, str) or value != "loo":

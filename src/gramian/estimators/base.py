@@ -27,8 +27,6 @@ from gramian.rows.reading import is_collection
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-ROWS_HERE = 100_000  # no sample of rows on a cluster that this process fetches is larger
-
 
 def all_or_nothing(fit: Method) -> Method:
     """Decorate a fit so that it leaves the estimator unchanged if it fails or is interrupted.
@@ -194,10 +192,11 @@ class KernelEstimator(KernelParameter, ABC):
             config.hold(read)
             rows = planned_rows(*rows.shape, np.dtype(rows.dtype), False)
         first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
-        return {
-            way: MemoryEstimate.peak({"rows": read, **step} for step in (first, *steps))
-            for way, steps in self._ways(rows, **known).items()
-        }
+        estimates: dict[Hashable, MemoryEstimate] = {}
+        for way, steps in self._ways(rows, **known).items():
+            amounts = [{"rows": read, **step} for step in (first, *steps)]
+            estimates[way] = MemoryEstimate.peak(amounts)
+        return estimates
 
     @abstractmethod
     def _ways(self, rows: Rows, **known: Any) -> Mapping[Hashable, Sequence[Amounts]]:
@@ -210,7 +209,10 @@ class KernelEstimator(KernelParameter, ABC):
 
 def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:
     """Return the first estimate that fits the memory budget, or else the first of all."""
-    return next((e for e in estimates.values() if e.fits()), next(iter(estimates.values())))
+    for estimate in estimates.values():
+        if estimate.fits():
+            return estimate
+    return next(iter(estimates.values()))
 
 
 def planned(n: int, d: int, dtype: DType, on_disk: bool) -> Rows:

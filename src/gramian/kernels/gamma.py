@@ -78,8 +78,11 @@ class GammaKernel(ProfileKernel):
 
     def learned_parameters(self) -> list[str]:
         """Return the names of the parameters that are learned from a target."""
-        words = self._words().items()
-        return [name for name, word in words if word == "loo" or name == "scales"]
+        return [
+            name
+            for name, value in self.get_params(deep=False).items()
+            if isinstance(value, str) and (value == "loo" or name == "scales")
+        ]
 
     def _words(self) -> dict[str, str]:
         """Return the parameters that are words."""

@@ -2,6 +2,7 @@
 
 ``python -m benchmarks.trace [--list]`` counts code objects (functions, lambdas, comprehensions)
 below ``src/gramian`` in three fits, each traced after an untraced one has imported what it needs.
+One thread and a memory budget of 1 GB make all machines count the same.
 ``--list`` names them in the order of their first call, with the depth and the number of calls.
 """
 
@@ -100,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     print("| fit | functions | files | by package |\n|---|---:|---:|---|")
     lists = []
-    with tempfile.TemporaryDirectory() as folder, config_context(n_threads=1):
+    with tempfile.TemporaryDirectory() as folder, config_context(n_threads=1, memory_budget="1GB"):
         for name, fit in fits(Path(folder)).items():
             fit()
             trace = Trace(fit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import Tags, check_random_state
@@ -67,7 +67,7 @@ class KernelParameter:
     kernel: Any
     kernel_: Kernel
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: Any) -> Any:
         # To set ``kernel__gamma`` of a kernel passed by name, the name becomes an object.
         if isinstance(self.kernel, str) and any(p.startswith("kernel__") for p in params):
             self.kernel = as_kernel(params.pop("kernel", self.kernel))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -20,7 +20,9 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import ArrayLike, BlockMap
 from gramian.estimators.base import generator
+from gramian.estimators.parameters import RandomState
 from gramian.kernels import tiles
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
@@ -69,16 +71,16 @@ class ErrorEstimate:
     def __float__(self) -> float:
         return self.value
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: SupportsFloat) -> bool:
         return self.value < float(other)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: SupportsFloat) -> bool:
         return self.value <= float(other)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: SupportsFloat) -> bool:
         return self.value > float(other)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: SupportsFloat) -> bool:
         return self.value >= float(other)
 
     def __str__(self) -> str:
@@ -90,11 +92,11 @@ class ErrorEstimate:
 @one_blas_thread()
 def relative_error(
     approximation: Approximation,
-    X: Any,
+    X: ArrayLike,
     norm: str = "fro",
     exact: bool | None = None,
     *,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> ErrorEstimate:
     """Relative error ||K - K̃|| / ||K|| of a fitted approximation on the rows X.
 
@@ -179,7 +181,7 @@ def _frobenius(gram: Gram, factors: Factors) -> ErrorEstimate:
         tile = gram.kernel.against(gram.points.take(range(start, stop)))
         approximate = factors.columns(np.arange(start, stop))
 
-        def squares(x: Array, a: Array, d: Array, i: range, tile: Any = tile,
+        def squares(x: Array, a: Array, d: Array, i: range, tile: BlockMap = tile,
                     start: int = start, stop: int = stop) -> np.ndarray:  # fmt: skip
             K = tile(x)
             inside = np.arange(max(i.start, start), min(i.stop, stop))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import clone
 
 from gramian.backend import array_ops
+from gramian.backend.typing import ArrayLike
 from gramian.kernels import Kernel, as_kernel
+from gramian.kernels.base import KernelLike
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
 __all__ = ["explained_variance"]
 
 
-def explained_variance(X: Any, labels: Any, kernel: Any = "rbf") -> float:
+def explained_variance(X: ArrayLike, labels: ArrayLike, kernel: KernelLike = "rbf") -> float:
     """Return the share of the variance of the rows X, in feature space, that clusters explain.
 
     It is 1 if all rows of a cluster are the same to the kernel, and 0 if the clusters tell nothing.

@@ -310,7 +310,7 @@ def format_bytes(size: float) -> str:
 def free_memory() -> int:
     """Return the free memory of the machine or, if less, of its container."""
     free = _available_on_machine()
-    limit, used = (_cgroup_number(name) for name in ("memory.max", "memory.current"))
+    limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
     if limit is not None and used is not None:
         free = min(free, max(limit - used, 0))
     return min(free, _free_on_device(free))

@@ -6,7 +6,7 @@ Matrices that grow with n are only used through products.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
 
 import array_api_compat
 import numpy as np
@@ -249,7 +249,7 @@ def inverse_inner(P: Array) -> Array:
         return inverse @ inverse.T
 
 
-def _on_gpu() -> Any:
+def _on_gpu() -> ModuleType:
     from gramian.backend import torch_linalg  # imports torch
 
     return torch_linalg

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from gramian.backend import config
 
@@ -42,14 +43,14 @@ class MemoryEstimate(int):
 
     def __new__(cls, parts: Amounts) -> MemoryEstimate:
         self = super().__new__(cls, sum(parts.values()))
-        kept = sorted(((name, int(size)) for name, size in parts.items()), key=lambda p: -p[1])
-        self.parts = {name: size for name, size in kept if size}
+        kept = {name: int(size) for name, size in parts.items() if int(size)}
+        self.parts = dict(sorted(kept.items(), key=itemgetter(1), reverse=True))
         return self
 
     @classmethod
     def peak(cls, steps: Iterable[Amounts]) -> MemoryEstimate:
         """Return the estimate of the step that needs the most."""
-        return max((cls(step) for step in steps), default=cls({}))
+        return max(map(cls, steps), default=cls({}))
 
     def __str__(self) -> str:
         parts = ", ".join(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
 
 
-def by_name(things: Mapping[str, Any], base: type) -> dict[str, Any]:
+def by_name(things: Mapping[str, object], base: type) -> dict[str, type]:
     """The subclasses of ``base`` among these, each under the ``names`` that it states itself."""
     classes = {thing for thing in things.values() if isinstance(thing, type)}
     named = {

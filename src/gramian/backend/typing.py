@@ -16,6 +16,8 @@ Sums: TypeAlias = Any  # an array, or a (nested) tuple or list of arrays, added 
 
 BlockSum: TypeAlias = Callable[..., Sums]  # function(block, *aligned) of a sum over rows
 BlockMap: TypeAlias = Callable[..., Array]  # function(block, *aligned, out=out) -> (rows, width)
+Aligned: TypeAlias = tuple[Array, ...]  # arrays (n, ...) that are walked with the rows
+State: TypeAlias = Sequence[Array] | None  # such arrays that a sum writes to
 Indices: TypeAlias = Sequence[int] | range | np.ndarray  # row numbers, (k,)
 PathLike: TypeAlias = str | os.PathLike[str]
 RandomState: TypeAlias = np.random.Generator | int | None

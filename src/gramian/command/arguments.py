@@ -185,10 +185,10 @@ def add_run(
     add_quiet(parser, group)
 
 
-def add_quiet(parser: Parser, group: Any = None) -> None:
-    group = group or parser
-    group.add_argument("--quiet", action="store_true", help="print only warnings and errors")
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+def add_quiet(parser: Parser, group: argparse._ArgumentGroup | None = None) -> None:
+    to = group or parser
+    to.add_argument("--quiet", action="store_true", help="print only warnings and errors")
+    to.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def add_output(parser: Parser, suffix: str, *, model: bool = True) -> None:

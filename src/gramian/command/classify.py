@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian.command import arguments, estimators, supervised
 from gramian.command.errors import UsageError
@@ -13,7 +13,7 @@ from gramian.command.results import add_proba
 from gramian.command.screen import Screen
 from gramian.learners import KernelLogisticRegression, KernelRidgeClassifier, KernelSVC
 
-LOSSES: dict[str, tuple[Any, dict[str, Any]]] = {
+LOSSES: dict[str, tuple[type[BaseEstimator], dict[str, str]]] = {
     "logistic": (KernelLogisticRegression, {}),
     "hinge": (KernelSVC, {"loss": "hinge"}),
     "squared-hinge": (KernelSVC, {"loss": "squared_hinge"}),
@@ -38,7 +38,7 @@ def add_options(parser: arguments.Parser) -> None:
 def run(args: Namespace, screen: Screen) -> None:
     cls, parameters = LOSSES[args.loss]
 
-    def model_for(y: np.ndarray) -> Any:
+    def model_for(y: np.ndarray) -> BaseEstimator:
         if y.dtype.kind == "f" and (y != np.floor(y)).any():
             raise UsageError("The target has numbers with fractions: use gramian regress.")
         return estimators.estimator(args, cls, **parameters)

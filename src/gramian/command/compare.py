@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from gramian.tables import Preparation, Table
 from gramian.tables.code import IMPORTS, prepare_code, table_code
 
 if TYPE_CHECKING:
-    from gramian.analysis.comparison import Reading
+    from gramian.analysis.comparison import Comparison, Measurement, Reading, Unprepared
 
 # Parameters that have options of their own, or none.
 HERE = ("X", "y", "kernel", "approximations", "sizes", "learner", "random_state", "callback")
@@ -43,15 +44,14 @@ def add_options(parser: arguments.Parser) -> None:
     arguments.add_run(parser)
 
 
-def _compare() -> Any:
+def _compare() -> Callable[..., Comparison]:
     return gramian.compare
 
 
 def run(args: Namespace, screen: Screen) -> None:
     outputs = Outputs(args, "report.html", (".html",))
-    kernel: Any = args.kernel
-    if kernel != TUNED or args.gamma is not None:
-        kernel = estimators.bare_kernel(args, gramian.Nystroem)
+    tuned = args.kernel == TUNED and args.gamma is None
+    kernel = TUNED if tuned else estimators.bare_kernel(args, gramian.Nystroem)
     chosen = [estimators.approximation_by_name(name) for name in args.approximation]
     with reading.opened(args) as source:
         planned = reading.prepared(source, args, args.target)
@@ -84,7 +84,7 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs.show(screen, "report")
 
 
-def _unprepared(table: Table, preparation: Preparation) -> Any:
+def _unprepared(table: Table, preparation: Preparation) -> Unprepared:
     """Return the rows of a table; the preparation learns from the training rows alone."""
     from gramian.analysis.comparison import Unprepared
 
@@ -97,7 +97,7 @@ def _unprepared(table: Table, preparation: Preparation) -> Any:
     return TableRows()
 
 
-def _target(args: Namespace, table: Table) -> Any:
+def _target(args: Namespace, table: Table) -> np.ndarray | None:
     """Return the requested column, or the target of the data set unless clusters are wanted."""
     if args.target is not None:
         return table.column(table.find(args.target))
@@ -122,7 +122,7 @@ def _reading(args: Namespace, table: Table, preparation: Preparation, has_target
     )
 
 
-def _show(screen: Screen, result: Any) -> None:
+def _show(screen: Screen, result: Measurement) -> None:
     interval = f"{result.error:.3g} [{result.error_low:.3g}, {result.error_high:.3g}]"
     score = "" if result.score is None else f"{result.score:.4f}"
     memory = config.format_bytes(result.nbytes_all)
@@ -132,5 +132,5 @@ def _show(screen: Screen, result: Any) -> None:
     )
 
 
-def _line(screen: Screen, *entries: Any) -> None:
+def _line(screen: Screen, *entries: object) -> None:
     screen.print(visible(LINE.format(*entries)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from argparse import Namespace
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 import gramian
 from gramian.approximations import Approximation, Exact
@@ -18,17 +19,17 @@ from gramian.kernels import Kernel, as_kernel, kernel_names
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
 
-APPROXIMATIONS: dict[str, type] = {
+APPROXIMATIONS: dict[str, type[Approximation | Exact]] = {
     re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower(): cls
     for cls in vars(gramian.approximations).values()
     if isinstance(cls, type) and issubclass(cls, Approximation | Exact) and cls is not Approximation
 }
-KERNELS: dict[str, type] = {
+KERNELS: dict[str, type[Kernel]] = {
     name.replace("_", "-"): type(as_kernel(name)) for name in kernel_names()
 }
 
 
-def estimator(args: Namespace, cls: Any, **more: Any) -> Any:
+def estimator(args: Namespace, cls: type[BaseEstimator], **more: object) -> BaseEstimator:
     """Return a learner of this class with the given options, including its kernel."""
     return cls(**given(args, cls), **more, kernel=_kernel(args, cls), random_state=args.seed)
 
@@ -41,25 +42,25 @@ def approximation(args: Namespace, name: str) -> Approximation:
     return made.set_params(random_state=args.seed)
 
 
-def _kernel(args: Namespace, cls: Any) -> Any:
+def _kernel(args: Namespace, cls: type[BaseEstimator]) -> Kernel | Approximation | Exact:
     if args.approximation is None:
         return bare_kernel(args, cls)
     return _approximated(args, args.approximation)
 
 
-def approximation_by_name(text: str) -> Any:
+def approximation_by_name(text: str) -> Approximation | Exact:
     return from_text(text, APPROXIMATIONS, "approximation")
 
 
-def _approximated(args: Namespace, text: str) -> Any:
+def _approximated(args: Namespace, text: str) -> Approximation | Exact:
     made = approximation_by_name(text)
     return made.set_params(kernel=bare_kernel(args, type(made)))
 
 
-def bare_kernel(args: Namespace, cls: Any) -> Kernel:
+def bare_kernel(args: Namespace, cls: type[BaseEstimator]) -> Kernel:
     """Return the kernel; by default the default kernel of ``cls``."""
     text = args.kernel or inspect.signature(cls).parameters["kernel"].default
-    kernel = from_text(text, KERNELS, "kernel")
+    kernel: Kernel = from_text(text, KERNELS, "kernel")
     if args.gamma is not None:
         if "gamma" not in kernel.get_params():
             raise UsageError(f"--gamma: the kernel {text} has no gamma.")
@@ -69,7 +70,7 @@ def bare_kernel(args: Namespace, cls: Any) -> Kernel:
     return kernel
 
 
-def show(screen: Screen, fitted: Any, rows: Rows) -> None:
+def show(screen: Screen, fitted: BaseEstimator, rows: Rows) -> None:
     """Print the kernel, the approximation with its error, and the memory."""
     if screen.quiet:
         return

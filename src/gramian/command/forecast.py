@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian.approximations import Approximation
 from gramian.backend import config, progress
@@ -20,7 +20,7 @@ BLOCK = 2000  # rows that are timed
 WORK = 3.0  # a fit takes about so many times as long as its features
 
 
-def show(screen: Screen, model: Any, rows: Rows) -> None:
+def show(screen: Screen, model: BaseEstimator, rows: Rows) -> None:
     """Print the rows, landmarks, memory and expected time of a fit that may take long."""
     n, d = rows.shape
     if n < LONG or not isinstance(rows.example(), np.ndarray):
@@ -35,10 +35,10 @@ def show(screen: Screen, model: Any, rows: Rows) -> None:
     screen.line("expected", f"{sizes}, {size} of memory, about {_time(seconds)}")
 
 
-def landmarks(model: Any, rows: Rows) -> int:
+def landmarks(model: BaseEstimator, rows: Rows) -> int:
     """Return the number of landmarks or features that a fit on these rows uses."""
     if isinstance(model, Approximation):
-        planned: Any = model.plan(rows)
+        planned = model.plan(rows)
     else:
         planned = model._planned(rows, model._fits_features())
     if isinstance(planned, Gram):
@@ -46,7 +46,7 @@ def landmarks(model: Any, rows: Rows) -> int:
     return sum(part.shape[1] for part in planned.factors.parts)
 
 
-def _block_seconds(model: Any, rows: Rows, count: int) -> float:
+def _block_seconds(model: BaseEstimator, rows: Rows, count: int) -> float:
     """Time the features of a block of rows: kernel values, and a product with a square matrix."""
     block = rows.take(np.arange(BLOCK))
     kernel = learning.unlearned(model._bare_kernel())

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 
 @contextmanager
@@ -33,7 +32,7 @@ class _Without:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == self.name:
             raise ModuleNotFoundError(f"No module named {name!r} in this command", name=name)
 
@@ -41,7 +40,7 @@ class _Without:
 class _Later(ModuleType):
     """Stands for a module; imports it when asked for anything that it contains."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         self.drop()
         return getattr(import_module(self.__name__), name)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from gramian.backend.wording import counted
 from gramian.command import arguments, reading
@@ -78,7 +77,7 @@ def run(args: Namespace, screen: Screen) -> None:
     outputs.show(screen, "output")
 
 
-def _of_python(estimator: Any, table: Table) -> Preparation:
+def _of_python(estimator: BaseEstimator, table: Table) -> Preparation:
     """Return the preparation for a model saved from Python, of which only names are known."""
     names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
     numbers = names if names and table.named else table.names
@@ -111,7 +110,11 @@ def _show_unknown(screen: Screen, preparation: Preparation, raw: Rows) -> None:
 
 
 def _score(
-    screen: Screen, table: Table, preparation: Preparation, estimator: Any, columns: Columns
+    screen: Screen,
+    table: Table,
+    preparation: Preparation,
+    estimator: BaseEstimator,
+    columns: Columns,
 ) -> None:
     """Score the predictions of rows whose true values are known."""
     known = preparation.target in table.names and (

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def check_input(data: str) -> None:
 def opened(args: Namespace, like: list[str] | None = None) -> Iterator[Table]:
     """Open the table; standard input is copied to a temporary file."""
     named = ("format", "header", "separator", "decimal", "encoding")
-    options: dict[str, Any] = {name: getattr(args, name) for name in named}
+    options = {name: getattr(args, name) for name in named}
     options["like"] = like
     if args.data != STDIN:
         yield open_table(args.data, **options)

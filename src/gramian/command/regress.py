@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian.command import arguments, estimators, supervised
 from gramian.command.errors import UsageError
@@ -19,7 +19,7 @@ from gramian.learners import (
     KernelSVR,
 )
 
-LOSSES: dict[str, Any] = {
+LOSSES: dict[str, type[BaseEstimator]] = {
     "squared": KernelRidge,
     "huber": KernelHuberRegressor,
     "epsilon": KernelSVR,
@@ -71,7 +71,7 @@ def run(args: Namespace, screen: Screen) -> None:
             raise UsageError(f"--quantiles needs --loss {' or '.join(LEVELS)}; got --loss {loss}.")
         parameters[LEVELS[loss]] = args.quantiles
 
-    def model_for(y: np.ndarray) -> Any:
+    def model_for(y: np.ndarray) -> BaseEstimator:
         return estimators.estimator(args, LOSSES[loss], **parameters)
 
     supervised.run(args, screen, model_for)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from argparse import Namespace, _ArgumentGroup
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from types import ModuleType
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from sklearn.base import ClusterMixin, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, ClusterMixin, is_classifier, is_regressor
 
 from gramian.approximations import Approximation
 from gramian.backend import array_ops, optional
+from gramian.backend.typing import Array
 from gramian.backend.writing import whole_file
 from gramian.command.errors import UsageError
 from gramian.command.reading import check_input, stem
@@ -38,7 +40,7 @@ class Kind(NamedTuple):
     suffix: str
 
 
-def kind_of(estimator: Any) -> Kind:
+def kind_of(estimator: BaseEstimator) -> Kind:
     if isinstance(estimator, ClusterMixin):
         return Kind("cluster", "labels.csv")
     if is_classifier(estimator) or is_regressor(estimator):
@@ -50,7 +52,7 @@ def kind_of(estimator: Any) -> Kind:
     raise UsageError(f"{type(estimator).__name__} cannot predict on its own.")
 
 
-def columns_of(estimator: Any, values: Any) -> Columns:
+def columns_of(estimator: BaseEstimator, values: Array) -> Columns:
     """Return the values of all rows as named columns."""
     word, values = kind_of(estimator).word, np.asarray(array_ops.to_numpy(values))
     if values.ndim == 1:
@@ -59,7 +61,7 @@ def columns_of(estimator: Any, values: Any) -> Columns:
     return {f"{word}_{level:g}": values[:, i] for i, level in enumerate(levels)}
 
 
-def levels_of(estimator: Any) -> list[float] | None:
+def levels_of(estimator: BaseEstimator) -> list[float] | None:
     """Return the quantiles or expectiles that an estimator predicts, or None."""
     if isinstance(estimator, KernelQuantileRegressor):
         return np.atleast_1d(estimator.quantile).tolist()
@@ -68,7 +70,7 @@ def levels_of(estimator: Any) -> list[float] | None:
     return None
 
 
-def predictions(estimator: Any, rows: Rows, *, proba: bool = False) -> Columns:
+def predictions(estimator: BaseEstimator, rows: Rows, *, proba: bool = False) -> Columns:
     """Apply a fitted estimator to rows; with ``proba``, also a column for each class."""
     method = "predict" if hasattr(estimator, "predict") else "transform"
     columns = columns_of(estimator, applied(estimator, method, rows))
@@ -79,13 +81,13 @@ def predictions(estimator: Any, rows: Rows, *, proba: bool = False) -> Columns:
     return columns
 
 
-def add_proba(group: Any) -> None:
+def add_proba(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--proba", action="store_true", help="also write a column of probabilities for each class"
     )
 
 
-def check_probabilities(estimator: Any) -> None:
+def check_probabilities(estimator: BaseEstimator) -> None:
     """Raise an error if a model has no probabilities."""
     if not hasattr(estimator, "predict_proba"):
         raise UsageError(
@@ -212,7 +214,7 @@ def _write_table(file: BinaryIO, ending: str, columns: Columns) -> None:
         pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(delimiter=delimiter))
 
 
-def _arrow_to_write(ending: str) -> Any:
+def _arrow_to_write(ending: str) -> ModuleType:
     with optional.needed("pyarrow", f"Writing {formats.FORMATS[ending]} files"):
         import pyarrow
         import pyarrow.csv
@@ -277,7 +279,7 @@ def features_writer(
 
 
 def outcome_writer(
-    estimator: Any, rows: Rows, labels: Columns | None = None, *, proba: bool = False
+    estimator: BaseEstimator, rows: Rows, labels: Columns | None = None, *, proba: bool = False
 ) -> tuple[Columns, Callable[[BinaryIO, str], None]]:
     """Apply a fitted estimator to rows; return the columns and a function that writes them."""
     if isinstance(estimator, Approximation):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian.command import arguments, estimators, supervised
 from gramian.command.screen import Screen
@@ -25,7 +25,7 @@ def add_options(parser: arguments.Parser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> None:
-    def model_for(y: np.ndarray) -> Any:
+    def model_for(y: np.ndarray) -> BaseEstimator:
         classes = supervised.is_classes(y) if args.task == "auto" else args.task == "classify"
         return estimators.estimator(args, KernelRidgeClassifier if classes else KernelRidge)
 

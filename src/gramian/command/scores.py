@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from gramian.command.results import Columns, levels_of
 from gramian.command.screen import Screen
@@ -13,7 +11,9 @@ from gramian.command.screen import Screen
 LEAST = 1e-15  # a probability of 0 for what happened would be infinitely bad
 
 
-def show_scores(screen: Screen, model: Any, y: np.ndarray, columns: Columns, where: str) -> None:
+def show_scores(
+    screen: Screen, model: BaseEstimator, y: np.ndarray, columns: Columns, where: str
+) -> None:
     """Print how well the columns of predictions agree with the true values."""
     if screen.quiet:
         return
@@ -34,7 +34,7 @@ def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> str:
     return f"{explained}root mean squared error {np.sqrt(error):.4g}"
 
 
-def _log_loss(model: Any, y: np.ndarray, columns: Columns) -> str:
+def _log_loss(model: BaseEstimator, y: np.ndarray, columns: Columns) -> str:
     """Return the mean log loss of probabilities, if there are any."""
     found = [values for name, values in columns.items() if name != "prediction"]
     numbers = {label: i for i, label in enumerate(model.classes_.tolist())}

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
 
 LABEL = 10
 
@@ -75,7 +74,7 @@ class Screen:
 def warnings_in_one_line(name: str) -> Iterator[None]:
     """Print gramian's warnings as lines on standard error; hide those of other libraries."""
 
-    def show(message: Any, *where: Any, **more: Any) -> None:
+    def show(message: Warning | str, *where: object, **more: object) -> None:
         for python, here in IN_THE_COMMAND.items():
             message = str(message).replace(python, here)
         from gramian.backend import progress

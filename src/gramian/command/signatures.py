@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import gramian
+from gramian.backend.typing import T
 from gramian.command.errors import UsageError
+
+Value: TypeAlias = "str | int | float | bool | tuple[str, object] | None"  # of a parameter
 
 ELSEWHERE = ("kernel", "random_state")  # these have their own options
 DEST = "parameter_"  # prefix of parameter names among the parsed arguments
@@ -21,7 +24,7 @@ class Parameter(NamedTuple):
     """A parameter, as described by its signature and docstring."""
 
     name: str
-    default: Any
+    default: object
     kind: str  # the type in the docstring
     annotation: str
     text: str
@@ -41,7 +44,7 @@ class Parameter(NamedTuple):
             types.discard("str")
         return types
 
-    def value(self, text: str) -> Any:
+    def value(self, text: str) -> Value:
         """Convert text to a value; ``ValueError`` if the parameter does not accept it."""
         types = self.types
         if text in self.words:
@@ -92,7 +95,7 @@ def _number(text: str) -> int | float | None:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
+def parameters(*owners: Callable[..., object], skip: Iterable[str] = ()) -> dict[str, Parameter]:
     """Collect the parameters of classes or functions; the first docstring wins."""
     found: dict[str, Parameter] = {}
     for owner in owners:
@@ -107,13 +110,13 @@ def parameters(*owners: Any, skip: Iterable[str] = ()) -> dict[str, Parameter]:
     return found
 
 
-def _annotated(owner: Any) -> dict[str, str]:
+def _annotated(owner: Callable[..., object]) -> dict[str, str]:
     """Return the annotations of a signature, with aliases resolved; "Any" for open ones."""
     hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)
     return {name: "Any" if "Any" in str(hint) else str(hint) for name, hint in hints.items()}
 
 
-def _documented(owner: Any) -> dict[str, tuple[str, str]]:
+def _documented(owner: Callable[..., object]) -> dict[str, tuple[str, str]]:
     """Read the Parameters section of a docstring: type and text for each name."""
     doc = inspect.getdoc(owner) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", doc, flags=re.S | re.M)
@@ -145,8 +148,8 @@ def add_options(parser: argparse.ArgumentParser, title: str, found: dict[str, Pa
         group.add_argument(option, help=parameter.help(), **given)
 
 
-def _reader(parameter: Parameter) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
+def _reader(parameter: Parameter) -> Callable[[str], Value]:
+    def read(text: str) -> Value:
         try:
             return parameter.value(text)
         except ValueError as error:
@@ -155,7 +158,7 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
     return read
 
 
-def given(args: argparse.Namespace, owner: Any) -> dict[str, Any]:
+def given(args: argparse.Namespace, owner: Callable[..., object]) -> dict[str, Value]:
     """Return the options that were used; an error if ``owner`` has no such parameter."""
     has = inspect.signature(owner).parameters
     options = {
@@ -171,7 +174,7 @@ def given(args: argparse.Namespace, owner: Any) -> dict[str, Any]:
     return options
 
 
-def by_name(text: str, known: dict[str, Any], what: str) -> Any:
+def by_name(text: str, known: Mapping[str, type], what: str) -> type:
     """Look up a name; the error suggests the nearest one."""
     name = text.lower().replace("_", "-")
     if name in known:
@@ -181,7 +184,7 @@ def by_name(text: str, known: dict[str, Any], what: str) -> Any:
     raise UsageError(f"Unknown {what} {text!r}.{hint} The names are: {', '.join(known)}.")
 
 
-def from_text(text: str, known: dict[str, type], what: str, **fixed: Any) -> Any:
+def from_text(text: str, known: Mapping[str, type[T]], what: str, **fixed: object) -> T:
     """Build an object from ``NAME`` or ``NAME:PARAMETER=VALUE,PARAMETER=VALUE``."""
     name, _, rest = text.partition(":")
     cls = by_name(name, known, what)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace, _ArgumentGroup
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from gramian.backend.wording import counted
 from gramian.command import arguments, estimators, forecast, reading, signatures
@@ -23,7 +22,7 @@ MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
 
 def add_options(
     parser: arguments.Parser, title: str, classes: Sequence[type], skip: Sequence[str] = ()
-) -> Any:
+) -> _ArgumentGroup:
     """Add all options of a command that predicts; return the group of those about the target."""
     arguments.add_data(parser)
     found = signatures.parameters(*classes, skip=(*signatures.ELSEWHERE, *skip))
@@ -37,7 +36,7 @@ def add_options(
     return group
 
 
-def add_holdout(group: Any) -> None:
+def add_holdout(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--holdout",
         type=_fraction,
@@ -58,7 +57,7 @@ def _fraction(text: str) -> float:
     return value
 
 
-def run(args: Namespace, screen: Screen, model_for: Callable[[np.ndarray], Any]) -> None:
+def run(args: Namespace, screen: Screen, model_for: Callable[[np.ndarray], BaseEstimator]) -> None:
     """Fit the model for the target, score it on held-out rows, and write all predictions."""
     proba = getattr(args, "proba", False)
     outputs = Outputs(args, "predictions.csv")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import gramian
 from gramian.backend import array_ops
@@ -40,7 +41,7 @@ def add_options(parser: arguments.Parser) -> None:
     arguments.add_run(parser)
 
 
-def _tune() -> Any:
+def _tune() -> Callable[..., BaseEstimator]:
     return gramian.tune
 
 

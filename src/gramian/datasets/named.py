@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn import datasets as public
@@ -260,7 +260,7 @@ class Source(NamedTuple):
     is_shipped: bool = False  # ships with scikit-learn; others are downloaded
 
 
-def _shipped(loader: Callable[..., Any]) -> Source:
+def _shipped(loader: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Source:
     return Source(lambda: Dataset(*loader(return_X_y=True)), is_shipped=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sklearn.base import clone
 
@@ -210,7 +210,7 @@ def partitions(
     return table
 
 
-def _template(owner: str, approximation: Any) -> Any:
+def _template(owner: str, approximation: object) -> BKA | MEKA:
     """Return an unfitted copy with a fixed seed."""
     if not isinstance(approximation, BKA | MEKA):
         raise TypeError(f"{owner} needs a BKA or a MEKA; got {approximation!r:.100}.")

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
 from gramian.backend import array_ops, config
@@ -26,8 +26,6 @@ from gramian.rows.files.rows import Planned, planned_rows
 from gramian.rows.reading import is_collection
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-ROWS_HERE = 100_000  # no sample of rows on a cluster that this process fetches is larger
 
 
 def all_or_nothing(fit: Method) -> Method:
@@ -75,7 +73,7 @@ class KernelParameter:
             self.kernel = as_kernel(params.pop("kernel", self.kernel))
         return super().set_params(**params)  # type: ignore[misc]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         try:
             kernel = self._bare_kernel()
@@ -194,10 +192,11 @@ class KernelEstimator(KernelParameter, ABC):
             config.hold(read)
             rows = planned_rows(*rows.shape, np.dtype(rows.dtype), False)
         first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
-        return {
-            way: MemoryEstimate.peak({"rows": read, **step} for step in (first, *steps))
-            for way, steps in self._ways(rows, **known).items()
-        }
+        estimates: dict[Hashable, MemoryEstimate] = {}
+        for way, steps in self._ways(rows, **known).items():
+            amounts = [{"rows": read, **step} for step in (first, *steps)]
+            estimates[way] = MemoryEstimate.peak(amounts)
+        return estimates
 
     @abstractmethod
     def _ways(self, rows: Rows, **known: Any) -> Mapping[Hashable, Sequence[Amounts]]:
@@ -210,7 +209,10 @@ class KernelEstimator(KernelParameter, ABC):
 
 def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:
     """Return the first estimate that fits the memory budget, or else the first of all."""
-    return next((e for e in estimates.values() if e.fits()), next(iter(estimates.values())))
+    for estimate in estimates.values():
+        if estimate.fits():
+            return estimate
+    return next(iter(estimates.values()))
 
 
 def planned(n: int, d: int, dtype: DType, on_disk: bool) -> Rows:

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
 from gramian.approximations import BKA, MEKA, Nystroem
+from gramian.backend.typing import ArrayLike
 from gramian.experiments import reference
 from gramian.experiments.base import Check
 from gramian.experiments.results import Results
+from gramian.samplers import Landmarks
 
 Numbers = dict[str, list[float]]
 DRAWS = 30  # of the reference, for the mean of a law
@@ -35,7 +38,7 @@ def joined(audits: Iterable[dict[str, float]]) -> Numbers:
     return found
 
 
-def kernel_of(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def kernel_of(model: BaseEstimator) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """The reference's function for the kernel of a fitted approximation or learner."""
     kernel = model.kernel_
     function = {"RBF": reference.rbf, "Laplacian": reference.laplacian}[type(kernel).__name__]
@@ -71,7 +74,9 @@ def drawn(indices: np.ndarray, n: int, law: np.ndarray | None = None) -> float:
     return float(position[indices].mean() - mean) / sqrt(variance) if variance > 1e-12 else 0.0
 
 
-def landmarks(chosen: Any, n: int, wanted: int, law: np.ndarray | None = None) -> dict[str, float]:
+def landmarks(
+    chosen: Landmarks, n: int, wanted: int, law: np.ndarray | None = None
+) -> dict[str, float]:
     """Audit landmarks that are rows; with a ``law``, draws with replacement."""
     indices = np.asarray(chosen.indices)
     count = len(indices) if law is not None else len(np.unique(indices))
@@ -81,7 +86,7 @@ def landmarks(chosen: Any, n: int, wanted: int, law: np.ndarray | None = None) -
 # Approximations.
 
 
-def approximation(model: Any, X: np.ndarray, **known: Any) -> dict[str, float]:
+def approximation(model: BaseEstimator, X: np.ndarray, **known: Any) -> dict[str, float]:
     """Audit a fitted Nystroem, BKA or MEKA."""
     if isinstance(model, Nystroem):
         return nystroem(model, X, **known)
@@ -90,7 +95,7 @@ def approximation(model: Any, X: np.ndarray, **known: Any) -> dict[str, float]:
 
 
 def nystroem(
-    model: Any, X: np.ndarray, law: np.ndarray | None = None, is_uniform: bool = True
+    model: BaseEstimator, X: np.ndarray, law: np.ndarray | None = None, is_uniform: bool = True
 ) -> dict[str, float]:
     """Compare K̃ with C W⁺ Cᵀ, and its landmarks with their law."""
     kernel, chosen, some = kernel_of(model), model.landmarks_, some_of(X)
@@ -163,7 +168,7 @@ def partition(model: BKA | MEKA, X: np.ndarray) -> dict[str, float]:
     }
 
 
-def reported_error(model: Any, X: np.ndarray, error: float) -> dict[str, float]:
+def reported_error(model: BaseEstimator, X: np.ndarray, error: float) -> dict[str, float]:
     """Compare an error ‖K - K̃‖ / ‖K‖ with that of the dense matrices."""
     if len(X) > MOST_ROWS:
         return {}
@@ -176,7 +181,7 @@ def reported_error(model: Any, X: np.ndarray, error: float) -> dict[str, float]:
 # Bounds.
 
 
-def bound(found: Any, wanted: Any) -> dict[str, float]:
+def bound(found: ArrayLike, wanted: ArrayLike) -> dict[str, float]:
     """Compare bounds with their closed form."""
     a, b = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
     return {"bound off": float(np.max(np.abs(a - b) / np.maximum(np.abs(b), 1e-300)))}
@@ -199,7 +204,7 @@ def by_scores(indices: np.ndarray, scores: np.ndarray) -> dict[str, float]:
 
 def by_determinant(
     K: np.ndarray, m: int, law: Callable[..., np.ndarray]
-) -> Callable[[Any], dict[str, float]]:
+) -> Callable[[Landmarks], dict[str, float]]:
     """Return an audit of m rows by log det K[S, S], against sets that the reference draws.
 
     The laws it serves prefer rows that are far from each other; uniform draws do not.
@@ -225,7 +230,7 @@ def centres(points: np.ndarray, X: np.ndarray) -> dict[str, float]:
 # Learners.
 
 
-def clusters(model: Any, X: np.ndarray, X_test: np.ndarray) -> dict[str, float]:
+def clusters(model: BaseEstimator, X: np.ndarray, X_test: np.ndarray) -> dict[str, float]:
     """Compare kernel k-means over Nyström with Lloyd's algorithm and the risk of dense features."""
     kernel = kernel_of(model)
     points = np.asarray(model.approximation_.landmarks_.points)
@@ -243,7 +248,9 @@ def clusters(model: Any, X: np.ndarray, X_test: np.ndarray) -> dict[str, float]:
     }
 
 
-def ridge(model: Any, train: Any, y: Any, test: Any, penalty: float) -> dict[str, float]:
+def ridge(
+    model: BaseEstimator, train: np.ndarray, y: np.ndarray, test: np.ndarray, penalty: float
+) -> dict[str, float]:
     """Compare predictions of ridge regression on features with the normal equations."""
     Z, z = (np.asarray(model.approximation_.transform(X), dtype=np.float64) for X in (train, test))
     w = np.linalg.solve(Z.T @ Z + penalty * np.eye(Z.shape[1]), Z.T @ y)
@@ -253,7 +260,7 @@ def ridge(model: Any, train: Any, y: Any, test: Any, penalty: float) -> dict[str
 # Kernel-JL and kernel PCA of a subsample.
 
 
-def sketch(model: Any, X: np.ndarray) -> dict[str, float]:
+def sketch(model: BaseEstimator, X: np.ndarray) -> dict[str, float]:
     """Compare Kernel-JL with its formula: G, found from the features, is Gaussian."""
     kernel, points, some = kernel_of(model), np.asarray(model.sample_.points), some_of(X)
     A = reference.sketched(kernel(points, points), kernel(X[some], points), model.centred)
@@ -271,7 +278,7 @@ def sketch(model: Any, X: np.ndarray) -> dict[str, float]:
     }
 
 
-def subsampled_components(model: Any, X: np.ndarray) -> dict[str, float]:
+def subsampled_components(model: BaseEstimator, X: np.ndarray) -> dict[str, float]:
     """Compare kernel PCA of a subsample with the eigenvectors of its centred matrix."""
     kernel, points, some = kernel_of(model), np.asarray(model._projected.points), some_of(X)
     values, vectors = np.linalg.eigh(reference.centred(kernel(points, points)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from gramian.analysis.report.figures import Figure
 from gramian.experiments.results import Results
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gramian.experiments.breaks import Break
 
 Unit = dict[str, Any]
+Numbers: TypeAlias = Mapping[str, object]  # what a unit measured, as JSON values
 
 # A claim holds if it is seen in this share of the replicates, and does not hold if in less than
 # half of them and not in all runs together. Between the two it is open.
@@ -111,7 +112,7 @@ class Experiment(ABC):
         return self.units(Settings(quick=True))
 
     @abstractmethod
-    def measure(self, *_: Any, **unit: Any) -> dict[str, Any]:
+    def measure(self, *_: Any, **unit: Any) -> Numbers:
         """Measure one unit; return numbers by name, as JSON values."""
 
     @abstractmethod
@@ -151,7 +152,7 @@ def said(check: Check) -> str:
     return check.text if check.holds else f"Differs: {check.text}"
 
 
-def crossed(**values: Any) -> list[Unit]:
+def crossed(**values: object) -> list[Unit]:
     """Return every combination of the values in lists and ranges; other values are fixed."""
     units: list[Unit] = [{}]
     for name, each in values.items():

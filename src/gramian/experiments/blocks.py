@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian import diagnostics
@@ -11,7 +9,7 @@ from gramian.analysis.accuracy import relative_error
 from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import BKA
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LANDMARKS,
@@ -62,7 +60,7 @@ class Tables5And6(Experiment):
         delta: float,
         blocks: int,
         seed: int,
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X = _sample(data, n, scale, seed)
         model = BKA(
             RBF(gamma), 20 * blocks, n_blocks=blocks, partition=partition, random_state=seed
@@ -130,7 +128,7 @@ class Figure5(Experiment):
 
     def measure(
         self, *, data: str, n: int, gamma: float, partition: str, rank: int, runs: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         errors, seconds, seen = [], [], []
         for seed in range(runs):
             X = _sample(data, n, "minmax", seed)
@@ -194,7 +192,7 @@ class Figure6(Experiment):
 
     def measure(
         self, *, data: str, n: int, gamma: float, rank: int, blocks: int, seed: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, kernel = _sample(data, n, "minmax", seed), RBF(gamma)
         model = BKA(kernel, 10 * blocks, n_blocks=blocks, random_state=seed).fit(X)
         labels = np.asarray(model.labels_)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian import diagnostics, theory
 from gramian.analysis.accuracy import ErrorEstimate
@@ -21,15 +22,21 @@ from gramian.approximations.blocks.partition import Partition
 from gramian.approximations.kernel_jl import KernelJL
 from gramian.approximations.nystroem import Nystroem
 from gramian.approximations.projected import ProjectedKernel
+from gramian.backend.typing import Array, DType
+from gramian.diagnostics.structure import BlockRanks, PrincipalCosines
 from gramian.kernels import RBF
 from gramian.learners import KernelKMeans, KernelPCA, KernelRidge, KernelRidgeClassifier
 from gramian.learners.kmeans.centres import KernelCentres
-from gramian.samplers import Diagonal, Landmarks, Uniform
+from gramian.learners.kmeans.clustering import Clustering
+from gramian.matrices.gram import Gram
+from gramian.samplers import Diagonal, Landmarks, Sampler, Uniform
 from gramian.samplers.base import from_rows
 from gramian.theory import sketching
 
 NOISE, SHARE = 0.01, 0.1
-Change = tuple[Any, str, Callable[[Any], Any]]  # an owner, its attribute, old value to new value
+Method: TypeAlias = Callable[..., Any]
+Change: TypeAlias = tuple[object, str, Callable[[Method], Method]]  # owner, attribute, old to new
+Pair: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -59,25 +66,25 @@ class Break:
                 setattr(owner, name, value)
 
 
-def change(name: str, owner: Any, attribute: str, function: Callable[[Any], Any]) -> Break:
+def change(name: str, owner: object, attribute: str, function: Callable[[Method], Method]) -> Break:
     return Break(name, ((owner, attribute, function),))
 
 
-def owner_of(kind: Any, attribute: str) -> Any:
+def owner_of(kind: type, attribute: str) -> type:
     """Return the base class that defines an attribute."""
     return next(base for base in kind.__mro__ if attribute in vars(base))
 
 
-def after(function: Callable[..., Any]) -> Callable[[Any], Any]:
+def after(function: Method) -> Callable[[Method], Method]:
     """Return a change that passes each result through a function; it also gets the arguments."""
 
-    def wrap(old: Any) -> Any:
+    def wrap(old: Method) -> Method:
         return lambda *args, **options: function(old(*args, **options), *args)
 
     return wrap
 
 
-def times(factor: float) -> Callable[[Any], Any]:
+def times(factor: float) -> Callable[[Method], Method]:
     """Return a change that multiplies each result."""
     return after(lambda result, *_: factor * result)
 
@@ -85,14 +92,14 @@ def times(factor: float) -> Callable[[Any], Any]:
 # Features.
 
 
-def _noisy(z: Any, *_: Any) -> Any:
+def _noisy(z: np.ndarray, *_: object) -> np.ndarray:
     size = NOISE * np.sqrt(np.mean(np.square(z)))
     seed = int(abs(np.sum(z)) * 1e6) % 2**32
     z += size * np.random.default_rng(seed).standard_normal(z.shape)
     return z
 
 
-def _larger(z: Any, *_: Any) -> Any:
+def _larger(z: np.ndarray, *_: object) -> np.ndarray:
     z *= 1.1
     return z
 
@@ -106,21 +113,23 @@ UNDERSTATED = change("errors understated by 10 %", ErrorEstimate, "__float__", t
 # Landmarks.
 
 
-def _from_half(old: Any) -> Any:
-    def select(self: Any, gram: Any, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+def _from_half(old: Method) -> Method:
+    def select(
+        self: Sampler, gram: Gram, m: int, rng: np.random.Generator, y: object = None
+    ) -> Landmarks:
         half = max(m, (gram.shape[0] + 1) // 2)
         return from_rows(gram, np.sort(rng.choice(half, size=min(m, half), replace=False)))
 
     return select
 
 
-def _repeated(chosen: Landmarks, self: Any, gram: Any, *_: Any) -> Landmarks:
+def _repeated(chosen: Landmarks, self: Sampler, gram: Gram, *_: object) -> Landmarks:
     if chosen.indices is None or len(chosen) < 2:
         return chosen
     return from_rows(gram, np.resize(chosen.indices[: (len(chosen) + 1) // 2], len(chosen)))
 
 
-def _half_of(chosen: Landmarks, self: Any, gram: Any, *_: Any) -> Landmarks:
+def _half_of(chosen: Landmarks, self: Sampler, gram: Gram, *_: object) -> Landmarks:
     return from_rows(gram, np.asarray(chosen.indices)[: (len(chosen) + 1) // 2])
 
 
@@ -130,17 +139,19 @@ FEWER = change("half of the landmarks", Uniform, "select", after(_half_of))
 LANDMARKS = FROM_HALF, REPEATED, FEWER
 
 
-def uniform_for(kind: Any, name: str) -> Break:
+def uniform_for(kind: type[Sampler], name: str) -> Break:
     """Uniform landmarks in place of a sampler's."""
 
-    def select(self: Any, gram: Any, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+    def select(
+        self: Sampler, gram: Gram, m: int, rng: np.random.Generator, y: object = None
+    ) -> Landmarks:
         return Uniform().select(gram, m, rng)
 
     return change(f"uniform for {name}", owner_of(kind, "select"), "select", lambda old: select)
 
 
-def _misscaled(old: Any) -> Any:
-    def learn(self: Any, gram: Any, chosen: Landmarks) -> Any:
+def _misscaled(old: Method) -> Method:
+    def learn(self: Nystroem, gram: Gram, chosen: Landmarks) -> None:
         if chosen.probabilities is not None:
             wrong = np.linspace(1, 3, len(chosen.probabilities)) * chosen.probabilities
             chosen = replace(chosen, probabilities=wrong)
@@ -149,7 +160,7 @@ def _misscaled(old: Any) -> Any:
     return learn
 
 
-def _weights_of_half(weights: np.ndarray, self: Any, gram: Any, *_: Any) -> np.ndarray:
+def _weights_of_half(weights: np.ndarray, self: Sampler, gram: Gram, *_: object) -> np.ndarray:
     return np.where(np.arange(len(weights)) < len(weights) // 2, weights, 0.0)
 
 
@@ -161,7 +172,7 @@ MISSCALED = change("wrong probabilities", Nystroem, "_learn", _misscaled)
 # Blocks and links.
 
 
-def _shuffled(labels: Any, count: int) -> np.ndarray:
+def _shuffled(labels: np.ndarray, count: int) -> np.ndarray:
     """Random labels for a tenth of the rows."""
     rng, labels = np.random.default_rng(0), np.array(labels)
     some = rng.random(len(labels)) < SHARE
@@ -169,11 +180,11 @@ def _shuffled(labels: Any, count: int) -> np.ndarray:
     return labels
 
 
-def _random_blocks(found: Partition, *_: Any) -> Partition:
+def _random_blocks(found: Partition, *_: object) -> Partition:
     return Partition(_shuffled(found.labels, len(found.centres)), found.centres)
 
 
-def _one_step(old: Any) -> Any:
+def _one_step(old: Method) -> Method:
     return lambda sample, starts, steps: old(sample, starts, steps=1)
 
 
@@ -182,12 +193,12 @@ RANDOM_BLOCKS = change("random blocks for 10 % of rows", blockwise, "split", aft
 NO_LINKS = change("no links", meka.MEKA, "_link", lambda old: lambda self, gram: _unlinked(self))
 
 
-def _unlinked(model: Any) -> None:
+def _unlinked(model: meka.MEKA) -> None:
     count = len(model._bases)
     model.links_ = ~np.eye(count, dtype=bool)
 
 
-def _half_links(S: np.ndarray, *_: Any) -> np.ndarray:
+def _half_links(S: np.ndarray, *_: object) -> np.ndarray:
     return np.asarray((S + np.diag(S.diagonal())) / 2)
 
 
@@ -201,7 +212,7 @@ FEWER_LINKS = change(
 LINKS = NO_LINKS, HALF_LINKS
 
 
-def _equal_ranks(old: Any) -> Any:
+def _equal_ranks(old: Method) -> Method:
     return lambda rule, *rest: old("equal", *rest)
 
 
@@ -210,8 +221,8 @@ EQUAL_RANKS = change("equal ranks for all blocks", blockwise, "choose_ranks", _e
 # Kernel-JL.
 
 
-def _repeated_sketch(old: Any) -> Any:
-    def project(self: Any, KR: Any, means: Any, dtype: Any) -> Any:
+def _repeated_sketch(old: Method) -> Method:
+    def project(self: KernelJL, KR: Array, means: Array, dtype: DType) -> Array:
         KR = np.array(KR)
         half = KR.shape[1] // 2
         KR[:, half : 2 * half] = KR[:, :half]
@@ -220,7 +231,7 @@ def _repeated_sketch(old: Any) -> Any:
     return project
 
 
-def _doubled_sketch(old: Any) -> Any:
+def _doubled_sketch(old: Method) -> Method:
     return lambda self, KR, means, dtype: old(self, 2 * KR, means, dtype)
 
 
@@ -230,8 +241,8 @@ DOUBLED_SKETCH = change("sketch times 2", KernelJL, "_project", _doubled_sketch)
 SKETCH = REPEATED_SKETCH, DOUBLED_SKETCH
 
 
-def _centred(old: Any) -> Any:
-    def fit(self: Any, *args: Any) -> Any:
+def _centred(old: Method) -> Method:
+    def fit(self: KernelJL, *args: object) -> int:
         self.centred = True
         found = old(self, *args)
         self.centred = False
@@ -245,16 +256,16 @@ UNCENTRED = change("centring that was not asked for", KernelJL, "_fit", _centred
 # Learners.
 
 
-def _random_labels(model: Any, *_: Any) -> Any:
+def _random_labels(model: KernelKMeans, *_: object) -> KernelKMeans:
     model.labels_ = _shuffled(model.labels_, model.n_clusters)
     return model
 
 
-def _once(problem: Any, *_: Any) -> Any:
+def _once(problem: Clustering, *_: object) -> Clustering:
     return replace(problem, max_iter=1, restarts=1)
 
 
-def _moved(model: Any, *_: Any) -> Any:
+def _moved(model: KernelKMeans, *_: object) -> KernelKMeans:
     """Centres a tenth of the way to the next."""
     model._learned = 0.9 * model._learned + 0.1 * np.roll(model._learned, 1, axis=1)
     return model
@@ -273,15 +284,15 @@ SHIFTED_COMPONENTS = change(
 )
 
 
-def _stray(labels: Any, *_: Any) -> Any:
+def _stray(labels: np.ndarray, *_: object) -> np.ndarray:
     return _shuffled(labels, int(np.max(labels)) + 1)
 
 
 STRAY_LABELS = change("random labels for 10 % of rows", KernelCentres, "predict", after(_stray))
 
 
-def _doubled(old: Any) -> Any:
-    def fit(self: Any, *args: Any, **options: Any) -> Any:
+def _doubled(old: Method) -> Method:
+    def fit(self: BaseEstimator, *args: object, **options: object) -> BaseEstimator:
         self.alpha = 2 * self.alpha
         return old(self, *args, **options)
 
@@ -292,7 +303,7 @@ DOUBLE_PENALTY = change("twice the penalty", KernelRidge, "fit", _doubled)
 DOUBLE_PENALTY_OF_CLASSES = change("twice the penalty", KernelRidgeClassifier, "fit", _doubled)
 
 
-def _in_first(old: Any) -> Any:
+def _in_first(old: Method) -> Method:
     return lambda centres, rows: lambda x: np.zeros(len(x), dtype=np.int32)
 
 
@@ -302,11 +313,11 @@ SMALLER_GAMMA = change("gamma times 0.9", owner_of(RBF, "_scale"), "_scale", tim
 # Diagnostics.
 
 
-def _more_ranks(found: Any, *_: Any) -> Any:
+def _more_ranks(found: BlockRanks, *_: object) -> BlockRanks:
     return replace(found, numerical=found.numerical + 2)
 
 
-def _larger_cosines(found: Any, *_: Any) -> Any:
+def _larger_cosines(found: PrincipalCosines, *_: object) -> PrincipalCosines:
     return replace(found, cosines={r: c**0.5 for r, c in found.cosines.items()})
 
 
@@ -318,17 +329,17 @@ LARGER_COSINES = change(
 # Sampled columns.
 
 
-def _scaled_pair(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+def _scaled_pair(pair: Pair, *_: object) -> Pair:
     return 1.05 * pair[0], pair[1]
 
 
-def _turned(pair: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+def _turned(pair: Pair, *_: object) -> Pair:
     """One column of H left out."""
     return pair[0][:, :-1], pair[1][:-1]
 
 
-def _without_sizes(old: Any) -> Any:
-    def draw(owner: str, sizes: np.ndarray, *rest: Any) -> Any:
+def _without_sizes(old: Method) -> Method:
+    def draw(owner: str, sizes: np.ndarray, *rest: object) -> Pair:
         return old(owner, np.ones_like(sizes), *rest)
 
     return draw

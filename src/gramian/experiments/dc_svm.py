@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
 from sklearn.svm import SVC
 
-from gramian.analysis.report.figures import Grid
+from gramian.analysis.report.figures import Cell, Grid
 from gramian.approximations import Local, Nystroem
 from gramian.experiments import audits, reference
 from gramian.experiments import data as sets
-from gramian.experiments.base import Check, Experiment, Settings, Unit
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit
 from gramian.experiments.breaks import DOUBLE_PENALTY_OF_CLASSES, OTHER_BLOCKS, SMALLER_GAMMA
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
@@ -67,7 +67,7 @@ class EarlyPrediction(Experiment):
         method: str,
         runs: int,
         squares: int = 20,
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         accuracy, seconds, seen = [], [], []
         for seed in range(runs):
             X, y = _labelled(data, n, squares)
@@ -88,7 +88,7 @@ class EarlyPrediction(Experiment):
         ]
 
     def figures(self, results: Results) -> list[Grid]:
-        rows: list[list[Any]] = [
+        rows: list[list[Cell]] = [
             [each["method"], float(np.mean(each["accuracy"])), float(np.mean(each["seconds"]))]
             for each in results
         ]
@@ -128,7 +128,9 @@ def _accuracies(results: Results) -> dict[str, list[float]]:
     return {each["method"]: each["accuracy"] for each in results}
 
 
-def _model(method: str, kernel: RBF, blocks: int, m: int, penalty: float, seed: int) -> Any:
+def _model(
+    method: str, kernel: RBF, blocks: int, m: int, penalty: float, seed: int
+) -> BaseEstimator:
     if method == "exact SVM":
         return SVC(C=1 / (2 * penalty), gamma=kernel.gamma)
     approximation = {
@@ -140,7 +142,9 @@ def _model(method: str, kernel: RBF, blocks: int, m: int, penalty: float, seed: 
     return KernelRidgeClassifier(penalty, approximation, fit_intercept=False, random_state=seed)
 
 
-def _audit(model: Any, train: Any, classes: Any, test: Any, penalty: float) -> dict[str, float]:
+def _audit(
+    model: BaseEstimator, train: np.ndarray, classes: np.ndarray, test: np.ndarray, penalty: float
+) -> dict[str, float]:
     """Compare decisions in one block with ridge regression on its rows alone."""
     approximation = model.approximation_
     kernel, centres = audits.kernel_of(model), np.asarray(approximation.centres_, dtype=float)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import sklearn.decomposition
 import sklearn.kernel_ridge
@@ -13,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from gramian.analysis.report.figures import At, Curves, Points
 from gramian.experiments import audits, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     DOUBLE_PENALTY,
     ONE_ITERATION,
@@ -46,9 +44,7 @@ class Ridge(Seeded):
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(n=60, gamma=1.0, penalty=0.1, noise=0.2, seed=range(SEEDS))
 
-    def measure(
-        self, *, n: int, gamma: float, penalty: float, noise: float, seed: int
-    ) -> dict[str, Any]:
+    def measure(self, *, n: int, gamma: float, penalty: float, noise: float, seed: int) -> Numbers:
         rng = np.random.default_rng(seed)
         x = np.sort(rng.uniform(0, 6, n))
         y = np.sin(x) + noise * rng.normal(size=n)
@@ -109,7 +105,9 @@ def rings(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return make_circles(n, factor=0.3, noise=0.06, random_state=seed)
 
 
-def by_class(points: Any, labels: Any, names: list[str]) -> dict[str, list[list[float]]]:
+def by_class(
+    points: np.ndarray, labels: np.ndarray, names: list[str]
+) -> dict[str, list[list[float]]]:
     """Return the points of each class, rounded to what a picture shows."""
     points, labels = np.asarray(points), np.asarray(labels)
     return {name: np.round(points[labels == label], 4).tolist() for label, name in enumerate(names)}
@@ -124,7 +122,7 @@ class Clusters(Seeded):
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(n=400, gamma=5.0, seed=range(SEEDS))
 
-    def measure(self, *, n: int, gamma: float, seed: int) -> dict[str, Any]:
+    def measure(self, *, n: int, gamma: float, seed: int) -> Numbers:
         X, y = rings(n, seed)
         kernel = RBF(gamma)
         model = KernelKMeans(2, kernel=kernel, random_state=seed).fit(X)
@@ -169,7 +167,7 @@ class Components(Seeded):
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(n=400, gamma=5.0, seed=range(SEEDS))
 
-    def measure(self, *, n: int, gamma: float, seed: int) -> dict[str, Any]:
+    def measure(self, *, n: int, gamma: float, seed: int) -> Numbers:
         X, y = rings(n, seed)
         Z = KernelPCA(2, kernel=RBF(gamma)).fit_transform(X)
         theirs = sklearn.decomposition.KernelPCA(2, kernel="rbf", gamma=gamma).fit_transform(X)

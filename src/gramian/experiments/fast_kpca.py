@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 
-from gramian.approximations.base import Approximation
+from gramian.approximations.base import Approximation, Plan
 from gramian.approximations.projected import ProjectedKernel, gram_of
+from gramian.backend.typing import Array, RandomState
+from gramian.kernels.base import KernelLike
 from gramian.matrices.gram import Gram
 from gramian.samplers import Uniform
 
@@ -19,13 +19,15 @@ class FastKPCA(Approximation):
     An eigenvector α of the centred matrix, scaled to 1/√λ, maps x to Σ α_i k(x, x_i).
     """
 
-    def __init__(self, kernel: Any, n_components: int, s: int, random_state: Any = None) -> None:
+    def __init__(
+        self, kernel: KernelLike, n_components: int, s: int, random_state: RandomState = None
+    ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.s = s
         self.random_state = random_state
 
-    def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: Any) -> int:
+    def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
         sample = Uniform().select(gram, self.s, rng)
         K = gram_of(gram, sample).dense()
         K -= K.mean(axis=0)
@@ -36,7 +38,7 @@ class FastKPCA(Approximation):
         self._projected = ProjectedKernel(self.kernel_, sample.points, P, dtype=gram.dtype)
         return self.n_components
 
-    def _features(self, x: Any, out: Any = None) -> Any:
+    def _features(self, x: Array, out: Array | None = None) -> Array:
         return self._projected.features(x, out)
 
     def _work_bytes(self) -> int:

@@ -16,7 +16,7 @@ from scipy.stats import mannwhitneyu
 
 from gramian.analysis.report.figures import Curves
 from gramian.experiments import breaks, data, measuring
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LINKS,
@@ -76,7 +76,7 @@ class AgainstScikitLearn(OnIris):
     per_run = "error", "error of gramian"
     note = "Both draw their landmarks uniformly, but from different generators."
 
-    def measure(self, *, method: str, gamma: float, rank: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, method: str, gamma: float, rank: int, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         if method == "scikit-learn":
             return measuring.scikit_learn_errors(X, gamma, rank, runs)
@@ -150,7 +150,7 @@ class OnBlocks(OnIris):
         blocks: int = BLOCKS,
         landmarks: int = LANDMARKS,
         distance: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, _ = data.rows("iris", "none")
         make = measuring.blocks_or_nystroem(method, gamma, rank, blocks, landmarks, distance)
         known = {"count": landmarks // blocks} if method != "Nyström" else {}
@@ -216,7 +216,7 @@ class MEKAOnIris(OnBlocks):
         "that MEKA stores per row, links included."
     )
 
-    def measure(self, *, method: str, rank: int, **unit: Any) -> dict[str, Any]:
+    def measure(self, *, method: str, rank: int, **unit: Any) -> Numbers:
         if method != "Nyström" or "is_rank" in unit:
             unit.pop("is_rank", None)
             total = rank * unit.get("blocks", BLOCKS) if method != "Nyström" else rank

@@ -12,7 +12,7 @@ from gramian import theory
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import KernelJL
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import FEATURES, LANDMARKS, SKETCH, UNCENTRED, bounds
 from gramian.experiments.drawing import RUNS, axis, curves
 from gramian.experiments.results import Results, slope
@@ -42,7 +42,7 @@ class Proposition1(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(n=150, r=[30, 300], runs=4)
 
-    def measure(self, *, n: int, r: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, n: int, r: int, runs: int) -> Numbers:
         X, _ = data.some("digits", n)
         gamma = RBF("median").fit(X).gamma_
         K = reference.rbf(X, X, gamma)
@@ -109,7 +109,7 @@ class Distances(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(data=list(data.TOYS), n=120, s=100, r=400, k=3, runs=4)
 
-    def measure(self, *, data: str, n: int, s: int, r: int, k: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, n: int, s: int, r: int, k: int, runs: int) -> Numbers:
         X, labels = _toy(data, n)
         gamma = RBF("median").fit(X).gamma_
         K = reference.rbf(X, X, gamma)

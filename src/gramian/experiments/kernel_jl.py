@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from gramian import theory
 from gramian.analysis.report.figures import Curves, Grid, Points
 from gramian.approximations import KernelJL
 from gramian.experiments import audits, data, measuring, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import FEATURES, LANDMARKS, SKETCH, UNCENTRED, bounds
 from gramian.experiments.drawing import MEANS, RUNS, axis, curves
 from gramian.experiments.results import Results, slope
@@ -40,9 +39,7 @@ class Figure1(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(data=list(data.TOYS), n=400, subsample=100, features=2, runs=4)
 
-    def measure(
-        self, *, data: str, n: int, subsample: int, features: int, runs: int
-    ) -> dict[str, Any]:
+    def measure(self, *, data: str, n: int, subsample: int, features: int, runs: int) -> Numbers:
         X, y = _toy(data, n)
         maps = measuring.kernel_jl_maps(X, subsample, features)
         first, found, pca, seen = None, [], [], []
@@ -128,7 +125,7 @@ class Table2(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(data="wine", scale="standard", method=METHODS, runs=3)
 
-    def measure(self, *, data: str, scale: str, method: str, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, scale: str, method: str, runs: int) -> Numbers:
         X, y = _rows(data, scale)
         k = len(np.unique(y))
         s = min(max(200, ceil(len(X) / 100)), len(X) // 2)
@@ -229,7 +226,7 @@ class Figure2(Experiment):
         r: int,
         s: int,
         runs: int,
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, y = _some(data, scale, n)
         k = len(np.unique(y))
         make = measuring.kernel_jl_maps(X, s, r)[method]
@@ -310,9 +307,7 @@ class Theorem1(Experiment):
             varied="subsample", r=1000, s=[10, 40], **common
         )
 
-    def measure(
-        self, *, varied: str, data: str, n: int, r: int, s: int, runs: int
-    ) -> dict[str, Any]:
+    def measure(self, *, varied: str, data: str, n: int, r: int, s: int, runs: int) -> Numbers:
         X, _ = _some(data, "minmax", n)
         gamma = RBF("median").fit(X).gamma_
         kernel, K = RBF(gamma), reference.rbf(X, X, gamma)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
@@ -11,7 +10,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import Nystroem
 from gramian.experiments import audits, data
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LANDMARKS,
@@ -20,6 +19,7 @@ from gramian.experiments.breaks import (
     ONE_ITERATION,
     RANDOM_LABELS,
 )
+from gramian.experiments.data import Labelled
 from gramian.experiments.drawing import MEANS, axis, curves, upright
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
@@ -28,7 +28,7 @@ from gramian.learners import KernelKMeans
 CLUSTERS = 10
 
 
-def cluster(train: Any, test: Any, m: int, runs: int) -> dict[str, Any]:
+def cluster(train: Labelled, test: Labelled, m: int, runs: int) -> Numbers:
     """Return the risk on unseen rows and the agreement with the classes, over several runs."""
     (X, y), (X_test, _) = train, test
     gamma = RBF("mean").fit(X, random_state=0).gamma_
@@ -134,7 +134,7 @@ class Figure1(OverLandmarks):
     def trial(self) -> list[Unit]:
         return crossed(data="digits", n=600, n_test=397, m=[6, 24, 60], runs=3)
 
-    def measure(self, *, data: str, n: int, n_test: int, m: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, n: int, n_test: int, m: int, runs: int) -> Numbers:
         train, test = _divided(data, n)
         return cluster(train, test, m, runs)
 
@@ -181,7 +181,7 @@ class Figure2(OverLandmarks):
             found.append(Check(abs(agreement - 0.405) <= 0.05, text))
         return found
 
-    def measure(self, *, data: str, n: int, n_test: int, m: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, n: int, n_test: int, m: int, runs: int) -> Numbers:
         train, test = _images(data, n, n_test)
         return cluster(train, test, m, runs)
 
@@ -192,11 +192,11 @@ def _around_root(n: int, least: int) -> list[int]:
     return sorted({least, *(max(least, round(share * root)) for share in (0.15, 0.4, 1, 2))})
 
 
-def _divided(name: str, n: int) -> Any:
+def _divided(name: str, n: int) -> tuple[Labelled, Labelled]:
     return data.clustered(name, n)
 
 
-def _images(name: str, n: int, n_test: int) -> Any:
+def _images(name: str, n: int, n_test: int) -> tuple[Labelled, Labelled]:
     return data.images(name, n, n_test)
 
 

@@ -11,7 +11,7 @@ from gramian import theory
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import Nystroem
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LANDMARKS,
@@ -57,7 +57,7 @@ class Lemma2(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(n=200, m=[10, 40], runs=2)
 
-    def measure(self, *, n: int, m: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, n: int, m: int, runs: int) -> Numbers:
         (X, _), (X_test, _) = data.clustered("digits", n)
         X = X.astype(np.float64)
         gamma = RBF("mean").fit(X, random_state=0).gamma_
@@ -123,7 +123,7 @@ class MiniBatches(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(n=600, m=24, batch=[100], runs=4)
 
-    def measure(self, *, n: int, m: int, batch: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, n: int, m: int, batch: int, runs: int) -> Numbers:
         (X, _), (X_test, _) = data.clustered("digits", n)
         gamma = RBF("mean").fit(X, random_state=0).gamma_
         found: dict[str, Any] = {"risk": [], "risk of passes": []}

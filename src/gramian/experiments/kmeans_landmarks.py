@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from gramian.analysis.accuracy import relative_error
 from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import Nystroem
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     ALWAYS_PRESERVING,
     FEATURES,
@@ -24,12 +23,13 @@ from gramian.experiments.breaks import (
     bounds,
     uniform_for,
 )
+from gramian.experiments.data import Labelled
 from gramian.experiments.drawing import MEANS, axis, curves
 from gramian.experiments.results import Results, slope
 from gramian.kernels import RBF
 from gramian.learners import KernelKMeans
 from gramian.matrices.gram import Gram
-from gramian.samplers import LeverageScores, RecursiveLeverage, Uniform
+from gramian.samplers import LeverageScores, RecursiveLeverage, Sampler, Uniform
 
 CLUSTERS = 10
 MANY = 5000  # draws with replacement, to see their law
@@ -68,7 +68,7 @@ class Landmarks(Experiment):
             data="clumps", m=[20, 40], **common
         )
 
-    def measure(self, *, data: str, method: str, n: int, m: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, method: str, n: int, m: int, runs: int) -> Numbers:
         (X, _), (X_test, _) = _divided(data, n)
         X_test = X_test[:10_000]
         gamma = RBF("mean").fit(X, random_state=0).gamma_
@@ -166,7 +166,7 @@ class Lemmas(Experiment):
 
     def measure(
         self, *, data: str, n: int, times_root: float, draws: int, epsilon: float
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         (X, _), _ = _divided(data, n)
         gamma = RBF("mean").fit(X, random_state=0).gamma_
         gram, K = Gram(RBF(gamma), X), reference.rbf(X, X, gamma)
@@ -191,11 +191,11 @@ class Lemmas(Experiment):
         law = float(scores @ scores / scores.sum())
         audit |= audits.short_of(float(scores[some].mean()), law, float(scores.mean()))
 
-        def needed(sampler: Any, fewest: list[int]) -> int:
+        def needed(sampler: Sampler, fewest: list[int]) -> int:
             m = 1
             while m < n:
                 drawn = [
-                    sampler.select(gram, m, np.random.default_rng(seed)).indices
+                    np.asarray(sampler.select(gram, m, np.random.default_rng(seed)).indices)
                     for seed in range(draws)
                 ]
                 fewest.append(m - min(len(np.unique(each)) for each in drawn))
@@ -219,7 +219,7 @@ class Lemmas(Experiment):
             "landmarks missing": missing,
         }
 
-    def figures(self, results: Results) -> list[Any]:
+    def figures(self, results: Results) -> list[Curves | Grid]:
         series = {
             "Nyström uniform": results.curve("ridge", "uniform"),
             "leverage scores": results.curve("ridge", "leverage"),
@@ -263,7 +263,7 @@ def _ratios(results: Results) -> list[float]:
     return [max(a[m], 1e-12) / max(b[m], 1e-12) for m in a]
 
 
-def _divided(name: str, n: int) -> Any:
+def _divided(name: str, n: int) -> tuple[Labelled, Labelled]:
     return data.clustered(name, n)
 
 

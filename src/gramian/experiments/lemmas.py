@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gramian import theory
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import MEKA, Nystroem
 from gramian.experiments import audits, data, measuring, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     DRAWN_FROM_HALF,
     EQUAL_RANKS,
@@ -45,7 +43,7 @@ class Lemma2(Experiment):
     def trial(self) -> list[Unit]:
         return [unit | {"runs": 10} for unit in self.units(Settings(quick=True))]
 
-    def measure(self, *, columns: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, columns: int, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         A = (X - X.mean(axis=0)).T
         exact, law = A @ A.T @ A @ A.T, np.sum(A**2, axis=0) / np.sum(A**2)
@@ -103,7 +101,7 @@ class Lemmas5To9(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(columns=[10, 50], k=5, gamma=1.0, runs=4)
 
-    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> dict[str, Any]:
+    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> Numbers:
         rows, _ = data.rows("iris", "none")
         G = reference.rbf(rows, rows, gamma)
         values, vectors = np.linalg.eigh(G)
@@ -170,9 +168,7 @@ class RanksBySize(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(method=["size", "equal"], gamma=1.0, rank=[10, 40], blocks=5, runs=3)
 
-    def measure(
-        self, *, method: str, gamma: float, rank: int, blocks: int, runs: int
-    ) -> dict[str, Any]:
+    def measure(self, *, method: str, gamma: float, rank: int, blocks: int, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
 
         def make(seed: int) -> MEKA:

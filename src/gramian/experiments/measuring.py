@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.kernel_approximation
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import rand_score
@@ -46,7 +47,7 @@ def audited(
     return {"error": found, "kept": kept, **audits.joined(seen)}
 
 
-def numbers_per_row(model: Any, n: int) -> float:
+def numbers_per_row(model: BaseEstimator, n: int) -> float:
     """Return how many numbers a fitted approximation stores per row, links included."""
     return float(model.nbytes_ / (8 * n))
 
@@ -78,7 +79,7 @@ def blocks_or_nystroem(
     return lambda seed: Nystroem(kernel, count, landmarks="uniform", rank=kept, random_state=seed)
 
 
-def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> dict[str, Any]:
+def scikit_learn_errors(X: np.ndarray, gamma: float, m: int, runs: int) -> dict[str, object]:
     """Return the same error for scikit-learn's Nystroem, and gramian's with its landmarks."""
     K = reference.rbf(X, X, gamma)
     found, ours = [], []
@@ -99,11 +100,11 @@ class AtMost(Sampler):
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def select(self, gram: Gram, m: int, rng: np.random.Generator, y: Any = None) -> Landmarks:
+    def select(self, gram: Gram, m: int, rng: np.random.Generator, y: object = None) -> Landmarks:
         return Uniform().select(gram, min(m, self.count), rng)
 
 
-def least_seconds(call: Callable[[], Any], times: int) -> float:
+def least_seconds(call: Callable[[], object], times: int) -> float:
     """Return the shortest time of several runs, the one with the least interference."""
     found = []
     for _ in range(times):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from time import process_time
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,7 +16,7 @@ from gramian.analysis.report.figures import Curves
 from gramian.approximations import MEKA, Nystroem
 from gramian.backend.config import config_context
 from gramian.experiments import audits, data, measuring, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     DOUBLE_PENALTY,
     FEATURES,
@@ -29,6 +28,7 @@ from gramian.experiments.breaks import (
     UNDERSTATED,
 )
 from gramian.experiments.comparing import by_time, faster, leaner
+from gramian.experiments.data import Labelled
 from gramian.experiments.drawing import CPU_SECONDS, ERROR, RUNS, SECONDS, axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF, Laplacian
@@ -88,7 +88,7 @@ class Figure7(Experiment):
 
     def measure(
         self, *, data: str, gamma: float, penalty: float, method: str, rank: int, runs: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, y = _labelled(data)
         y = y.astype(np.float64)
         seconds: list[float] = []
@@ -166,7 +166,7 @@ class Figure8(Experiment):
         blocks: int,
         threshold: float,
         runs: int,
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X = _some(data, None, scale)
         seconds: list[float] = []
         errors, links, seen = [], [], []
@@ -247,7 +247,7 @@ class Figure9(Experiment):
 
     def measure(
         self, *, data: str, scale: str, gamma: float, rank: int, blocks: int, runs: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X = _some(data, None, scale)
         side = MEKA(RBF(gamma), rank, random_state=0)
         with one_thread():
@@ -333,7 +333,7 @@ class Figure10(Experiment):
 
     def measure(
         self, *, data: str, gamma: float, method: str, rank: int, blocks: int, runs: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, kernel = _some(data, None), Laplacian(gamma)
         seconds: list[float] = []
         seen: list[dict[str, float]] = []
@@ -375,11 +375,11 @@ def _some(name: str, n: int | None, scale: str = "minmax") -> np.ndarray:
     return data.some(name, n, scale)[0]
 
 
-def _labelled(name: str) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(name: str) -> Labelled:
     return data.rows(name)
 
 
-def _halves(X: np.ndarray, y: np.ndarray, seed: int) -> Any:
+def _halves(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Labelled, Labelled]:
     return data.divided(X, y, 4 * len(X) // 5, seed)
 
 

@@ -10,7 +10,7 @@ from gramian import theory
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import BKA, MEKA
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LANDMARKS,
@@ -41,9 +41,7 @@ class Theorem2(Experiment):
         every = self.units(Settings(quick=True))
         return [unit | {"runs": 4} for unit in every if unit["rank"] in (1, 32)]
 
-    def measure(
-        self, *, data: str, gamma: float, blocks: int, rank: int, runs: int
-    ) -> dict[str, Any]:
+    def measure(self, *, data: str, gamma: float, blocks: int, rank: int, runs: int) -> Numbers:
         X, kernel = _some(data, None, "none"), RBF(gamma)
         K, seen = reference.rbf(X, X, gamma), []
         found: dict[str, Any] = {"left": [], "bound": [], "share": []}
@@ -104,9 +102,7 @@ class Theorem3(Experiment):
         every = self.units(Settings(quick=True))
         return [unit | {"runs": 4} for unit in every if unit["rank"] in (6, 24)]
 
-    def measure(
-        self, *, data: str, gamma: float, blocks: int, rank: int, runs: int
-    ) -> dict[str, Any]:
+    def measure(self, *, data: str, gamma: float, blocks: int, rank: int, runs: int) -> Numbers:
         X, kernel = _some(data, None, "none"), RBF(gamma)
         K, count = reference.rbf(X, X, gamma), min(3 * rank, len(X))
         values = np.sort(np.linalg.eigvalsh(K))[::-1]

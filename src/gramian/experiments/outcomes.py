@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
@@ -15,6 +15,7 @@ import sklearn
 
 import gramian
 from gramian.analysis.report.figures import Figure
+from gramian.backend.typing import PathLike
 from gramian.backend.writing import whole_file
 from gramian.experiments.base import Check, Settings
 from gramian.experiments.catalogue import MISSING, PAPERS
@@ -33,7 +34,7 @@ class Outcome:
     title: str
     claim: str
     note: str
-    settings: dict[str, Any]
+    settings: Mapping[str, object]
     word: str
     verdict: str
     checks: list[Check] = field(default_factory=list)
@@ -51,7 +52,7 @@ class Outcome:
         """Whether the verdict is "reproduced"; None if it was not run."""
         return None if self.word == "not run" else self.word == "reproduced"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "name": self.name,
             "title": self.title,
@@ -112,7 +113,7 @@ class Reproduction:
             f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
         )
 
-    def report(self, path: Any) -> Path:
+    def report(self, path: PathLike) -> Path:
         """Write the report as one HTML page, and the numbers next to it as JSON.
 
         Returns the path of the page. A failure leaves no partial file.
@@ -132,7 +133,7 @@ class Reproduction:
 
         return summary(self)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return all settings, numbers and verdicts as JSON values."""
         return {
             "measured": self.measured,

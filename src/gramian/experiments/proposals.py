@@ -13,13 +13,13 @@ from gramian.analysis.accuracy import relative_error
 from gramian.analysis.report.figures import Curves, Grid
 from gramian.approximations import MEKA, Nystroem
 from gramian.experiments import audits, breaks, data, measuring, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import FEATURES, STRAY_LABELS, UNDERSTATED, uniform_for
 from gramian.experiments.drawing import ERROR, RUNS, axis, curves
 from gramian.experiments.results import Results
 from gramian.kernels import RBF
 from gramian.learners import OnlineKernelKMeans
-from gramian.samplers import KDPP, KMeansCentres, RPCholesky
+from gramian.samplers import KDPP, KMeansCentres, Landmarks, RPCholesky
 
 LANDMARKS = {
     "Nyström uniform": "uniform",
@@ -64,11 +64,11 @@ class OtherLandmarks(Experiment):
             unit | {"runs": 4} for unit in self.units(Settings(quick=True)) if unit["m"] in (10, 20)
         ]
 
-    def measure(self, *, data: str, method: str, gamma: float, m: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, data: str, method: str, gamma: float, m: int, runs: int) -> Numbers:
         X, _ = _rows(data)
         kernel, landmarks, K = RBF(gamma), LANDMARKS[method], reference.rbf(X, X, gamma)
         laws = {"rpcholesky": reference.by_residuals, "dpp": reference.by_volume}
-        law: Callable[[Any], dict[str, float]] = lambda chosen: {}  # noqa: E731
+        law: Callable[[Landmarks], dict[str, float]] = lambda chosen: {}  # noqa: E731
         if landmarks == "kmeans":
             law = lambda chosen: audits.centres(np.asarray(chosen.points), X)  # noqa: E731
         elif landmarks in laws:
@@ -124,7 +124,7 @@ class UnknownClusters(Experiment):
 
     def measure(
         self, *, data: str, gamma: float, threshold: float, rank: int, seed: int
-    ) -> dict[str, Any]:
+    ) -> Numbers:
         X, y = _rows(data)
         kernel = RBF(gamma)
         model = OnlineKernelKMeans(threshold, kernel, random_state=seed)

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import KernelJL, Nystroem
 from gramian.experiments import audits, data, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     FEATURES,
     LANDMARKS,
@@ -53,7 +53,7 @@ class Theorem1(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(n=[100, 300], runs=3)
 
-    def measure(self, *, n: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, n: int, runs: int) -> Numbers:
         found: dict[str, Any] = {"more": [], "bound": []}
         seen = []
         (all_rows, _), (test, _) = data.clustered("digits", 1200)
@@ -115,7 +115,7 @@ class Corollary1(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(d=[1, 2], k=[8, 32], n=600, runs=3)
 
-    def measure(self, *, d: int, k: int, n: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, d: int, k: int, n: int, runs: int) -> Numbers:
         found: dict[str, Any] = {"risk": []}
         seen = []
         for seed in range(runs):
@@ -169,7 +169,7 @@ class Operators(Experiment):
     def trial(self) -> list[Unit]:
         return crossed(n=200, s=60, r=[30, 300], runs=4)
 
-    def measure(self, *, n: int, s: int, r: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, n: int, s: int, r: int, runs: int) -> Numbers:
         X, _ = data.some("digits", n)
         gamma = RBF("median").fit(X).gamma_
         K = reference.rbf(X, X, gamma)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
@@ -26,15 +27,15 @@ class Results(list[dict[str, Any]]):
     (0.6, [10, 20])
     """
 
-    def where(self, **fixed: Any) -> Results:
+    def where(self, **fixed: object) -> Results:
         """Return the units with these values."""
         return Results(r for r in self if all(r.get(k) == v for k, v in fixed.items()))
 
-    def choices(self, name: str, **fixed: Any) -> list[Any]:
+    def choices(self, name: str, **fixed: object) -> list[Any]:
         """Return the distinct values of a setting, in order of appearance."""
         return list(dict.fromkeys(r[name] for r in self.where(**fixed) if name in r))
 
-    def values(self, what: str, **fixed: Any) -> np.ndarray:
+    def values(self, what: str, **fixed: object) -> np.ndarray:
         """Return all numbers of that name; a unit with several runs has a list of them."""
         found = [r[what] for r in self.where(**fixed) if r.get(what) is not None]
         if not found:
@@ -60,18 +61,18 @@ class Results(list[dict[str, Any]]):
             for i in range(min([REPLICATES, *counts]) if counts else 0)
         ]
 
-    def median(self, what: str, **fixed: Any) -> float:
+    def median(self, what: str, **fixed: object) -> float:
         return float(np.median(self.values(what, **fixed)))
 
-    def mean(self, what: str, **fixed: Any) -> float:
+    def mean(self, what: str, **fixed: object) -> float:
         return float(np.mean(self.values(what, **fixed)))
 
-    def medians(self, what: str, over: str, **fixed: Any) -> dict[Any, float]:
+    def medians(self, what: str, over: str, **fixed: object) -> dict[Any, float]:
         """Return the median for each value of the setting ``over``."""
         chosen = self.where(**fixed)
         return {x: chosen.median(what, **{over: x}) for x in chosen.choices(over)}
 
-    def curve(self, x: str, y: str, **fixed: Any) -> list[At]:
+    def curve(self, x: str, y: str, **fixed: object) -> list[At]:
         """Return medians over the runs, with a band for the middle 80 %."""
         chosen, points = self.where(**fixed), []
         for value in sorted(chosen.choices(x)):
@@ -80,7 +81,7 @@ class Results(list[dict[str, Any]]):
             points.append(At(value, float(np.median(found)), float(low), float(high)))
         return points
 
-    def over(self, x: str, y: str, **fixed: Any) -> list[At]:
+    def over(self, x: str, y: str, **fixed: object) -> list[At]:
         """Return a curve against a number that was itself measured, one point per unit."""
         chosen = self.where(**fixed)
         bands = [np.percentile(unit[y], SPREAD) for unit in chosen]
@@ -89,13 +90,13 @@ class Results(list[dict[str, Any]]):
             for point, (low, high) in zip(chosen.points(x, y), bands, strict=True)
         )
 
-    def points(self, x: str, y: str, **fixed: Any) -> Points:
+    def points(self, x: str, y: str, **fixed: object) -> Points:
         """Return the medians of two measured numbers, for each unit."""
         return [
             (float(np.median(unit[x])), float(np.median(unit[y]))) for unit in self.where(**fixed)
         ]
 
-    def mean_curve(self, x: str, y: str, **fixed: Any) -> list[At]:
+    def mean_curve(self, x: str, y: str, **fixed: object) -> list[At]:
         """Return means over the runs, with 95 % confidence intervals."""
         chosen, points = self.where(**fixed), []
         for value in sorted(chosen.choices(x)):
@@ -104,7 +105,7 @@ class Results(list[dict[str, Any]]):
         return points
 
 
-def _is_list(unit: dict[str, Any], name: str) -> bool:
+def _is_list(unit: Mapping[str, object], name: str) -> bool:
     return isinstance(unit.get(name), list)
 
 
@@ -154,6 +155,6 @@ def costs(points: Points) -> Points:
     return found
 
 
-def slope(values: dict[Any, float]) -> float:
+def slope(values: Mapping[float, float]) -> float:
     """Return the power with which positive values grow, by least squares on logarithms."""
     return float(np.polyfit(np.log(list(values)), np.log(list(values.values())), 1)[0])

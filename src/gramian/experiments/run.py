@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from difflib import get_close_matches
 from time import perf_counter
-from typing import Any
 
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend.checks import positive_integer
 from gramian.backend.progress import progress
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.typing import PathLike
 from gramian.experiments.base import Experiment, Settings, Unit
 from gramian.experiments.catalogue import EXPERIMENTS
 from gramian.experiments.outcomes import Outcome, Reproduction
@@ -53,7 +53,7 @@ def reproduce(
     *,
     quick: bool = False,
     rows: int | None = None,
-    cache: Any = None,
+    cache: PathLike | None = None,
     callback: Callable[[Outcome], None] | None = None,
 ) -> Reproduction:
     """Measure what the papers show, and compare it with what they say.
@@ -131,9 +131,9 @@ def _measure(experiment: Experiment, unit: Unit) -> Measured:
     return Measured(numbers, perf_counter() - start, str(date.today()), notes)
 
 
-def _in_short(units: list[dict[str, Any]]) -> dict[str, Any]:
+def _in_short(units: list[Unit]) -> dict[str, object]:
     """Summarise the settings of all units; for seeds and the like, only their number."""
-    short: dict[str, Any] = {}
+    short: dict[str, object] = {}
     for name in dict.fromkeys(name for unit in units for name in unit):
         values = list(dict.fromkeys(_hashable(unit[name]) for unit in units if name in unit))
         if name == "seed":
@@ -143,5 +143,5 @@ def _in_short(units: list[dict[str, Any]]) -> dict[str, Any]:
     return short
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

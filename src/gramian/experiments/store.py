@@ -10,15 +10,16 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 import sklearn
 
 import gramian
+from gramian.backend.typing import PathLike
 from gramian.backend.writing import whole_file
-from gramian.experiments.base import Experiment, Unit
+from gramian.experiments.base import Experiment, Numbers, Unit
 
 PACKAGE = Path(gramian.__file__).parent
 # Code that changes how numbers are shown, not what they are.
@@ -35,7 +36,7 @@ MEASURING = (
 class Measured(NamedTuple):
     """The numbers of a unit, the time they took, the day, and warnings of approximations."""
 
-    numbers: dict[str, Any]
+    numbers: Numbers
     seconds: float
     day: str
     notes: list[str]
@@ -48,7 +49,7 @@ class Store:
     versions of its dependencies. Files of other versions stay.
     """
 
-    def __init__(self, folder: Any = None) -> None:
+    def __init__(self, folder: PathLike | None = None) -> None:
         self.folder = Path(folder).expanduser() if folder is not None else default_folder()
 
     def get(self, experiment: Experiment, unit: Unit) -> Measured | None:
@@ -101,14 +102,14 @@ def _measuring(kind: type[Experiment]) -> str:
 class _Measuring(ast.NodeTransformer):
     """Drop checks, figures, texts and lists of units (each unit is identified on its own)."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         return None if node.name in ("checks", "figures", "units") else self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
         names = {each.id for each in node.targets if isinstance(each, ast.Name)}
         return None if names & {"name", "title", "claim", "note"} else node
 
-    def visit_Expr(self, node: ast.Expr) -> Any:
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if isinstance(node.value, ast.Constant) else node  # docstrings
 
 

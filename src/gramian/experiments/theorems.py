@@ -14,7 +14,7 @@ from gramian import theory
 from gramian.analysis.report.figures import Curves
 from gramian.approximations import BKA, Nystroem
 from gramian.experiments import audits, data, measuring, reference
-from gramian.experiments.base import Check, Experiment, Settings, Unit, crossed
+from gramian.experiments.base import Check, Experiment, Numbers, Settings, Unit, crossed
 from gramian.experiments.breaks import (
     DRAWN_FROM_HALF,
     FEATURES,
@@ -86,7 +86,7 @@ class Theorem1(Bounded):
     def units(self, settings: Settings) -> list[Unit]:
         return crossed(columns=[10, 30, 100, 300, 1000], runs=100 if settings.quick else 1000)
 
-    def measure(self, *, columns: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, columns: int, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         A = (X - X.mean(axis=0)).T
         exact, found, apart = A @ A.T, [], []
@@ -136,7 +136,7 @@ class Theorem3(Bounded):
         counts = [10, 20, 50, 100, 200]
         return crossed(columns=counts, k=5, gamma=1.0, runs=20 if settings.quick else 100)
 
-    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> dict[str, Any]:
+    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         A, found, apart = reference.rbf(X, X, gamma), [], []
         law = np.sum(A**2, axis=0) / np.sum(A**2)
@@ -190,7 +190,7 @@ class Theorem10(Bounded):
         counts = [10, 20, 50, 100]
         return crossed(columns=counts, k=5, gamma=1.0, runs=20 if settings.quick else 100)
 
-    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> dict[str, Any]:
+    def measure(self, *, columns: int, k: int, gamma: float, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         kernel, K = RBF(gamma), reference.rbf(X, X, gamma)
         own: dict[str, Any] = {"landmarks": Diagonal(), "rank": k, "truncation": "core"}
@@ -248,7 +248,7 @@ class Theorem12(Experiment):
         every = self.units(Settings(quick=True))
         return [unit | {"runs": 3} for unit in every if unit["gamma"] in (0.03, 1.0)]
 
-    def measure(self, *, partition: str, gamma: float, blocks: int, runs: int) -> dict[str, Any]:
+    def measure(self, *, partition: str, gamma: float, blocks: int, runs: int) -> Numbers:
         X, _ = data.rows("iris", "none")
         kernel, K = RBF(gamma), reference.rbf(X, X, gamma)
         found: dict[str, Any] = {"held": [], "bound": [], "largest": float(len(X))}

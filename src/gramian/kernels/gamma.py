@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -78,22 +78,25 @@ class GammaKernel(ProfileKernel):
 
     def learned_parameters(self) -> list[str]:
         """Return the names of the parameters that are learned from a target."""
-        words = self._words().items()
-        return [name for name, word in words if word == "loo" or name == "scales"]
+        return [
+            name
+            for name, value in self.get_params(deep=False).items()
+            if isinstance(value, str) and (value == "loo" or name == "scales")
+        ]
 
     def _words(self) -> dict[str, str]:
         """Return the parameters that are words."""
         return {k: v for k, v in self.get_params(deep=False).items() if isinstance(v, str)}
 
-    def variants(self) -> list[Any]:
+    def variants(self) -> list[Self]:
         """Return this kernel with each candidate for the parameters that are "loo", save gamma."""
-        found: list[Any] = [self]
+        found = [self]
         for name, values in self.candidates.items():
             if getattr(self, name) == "loo":
                 found = [clone(one).set_params(**{name: v}) for one in found for v in values]
         return found
 
-    def _chosen(self, name: str) -> Any:
+    def _chosen(self, name: str) -> float:
         """Return a parameter that has candidates: the number given, or the one that was learned."""
         value = getattr(self, name)
         if not isinstance(value, str) or value != "loo":

@@ -95,15 +95,20 @@ class Traced(NDArrayOperatorsMixin):
         self._lines = lines
         self._numbers = numbers
 
-    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+    def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
         raise TypeError("A traced value has no numbers.")
 
     def __bool__(self) -> bool:
         raise TypeError("A GPU program cannot branch on its values.")
 
     def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
-    ) -> Any:
+        self,
+        ufunc: np.ufunc,
+        method: str,
+        *inputs: Any,
+        out: tuple[Traced] | None = None,
+        **options: object,
+    ) -> Traced:
         numeric = all(isinstance(value, Traced | Real) for value in inputs)
         if method != "__call__" or options or not numeric:
             return NotImplemented

@@ -122,7 +122,9 @@ class Bench:
             right += weighted.T @ y
         return system, right
 
-    def _walk(self, kernel: Kernel, L: np.ndarray, rows: np.ndarray) -> Iterator[Any]:
+    def _walk(
+        self, kernel: Kernel, L: np.ndarray, rows: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         tile = kernel.against(self.landmarks)
         for start in range(0, len(rows), BLOCK):
             some = rows[start : start + BLOCK]

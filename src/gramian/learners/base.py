@@ -187,11 +187,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             matrix, fitted, before = planned.factors, planned.kept, planned.steps
             config.hold(sum(fitted.values()))
         problem = self._pose(matrix=matrix, rows=rows, n_targets=n_targets)
-        return {
-            strategy: [*before, *({**fitted, **step} for step in strategy.memory(problem))]
-            for strategy in self.strategies
-            if strategy.serves(problem)
-        }
+        ways: dict[Hashable, Sequence[Amounts]] = {}
+        for strategy in self.strategies:
+            if strategy.serves(problem):
+                steps = [{**fitted, **step} for step in strategy.memory(problem)]
+                ways[strategy] = [*before, *steps]
+        return ways
 
     def _matrix(
         self, planned: Gram | Plan, rng: np.random.Generator, weights: Array | None, y: Array | None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import in_order
 from gramian.kernels import Kernel
 from gramian.matrices.block_rows import Batch, Grouped
@@ -79,7 +79,7 @@ class BlockDiagonal:
         return len(self.groups)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         return self.groups.points.dtype
 
     @property

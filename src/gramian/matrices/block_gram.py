@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
+from gramian.backend.typing import Indices
 from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -39,12 +38,12 @@ class BlockGram(Gram):
         assert self.factors.local is not None
         return self.factors.local.work_bytes
 
-    def columns(self, indices: Any) -> Array:
+    def columns(self, indices: Indices) -> Array:
         """These columns of K̃, of shape (n, len(indices))."""
         indices = self._checked(indices, axis=1)
         return array_ops.astype(self.factors.columns(indices), self.dtype)
 
-    def block(self, i: Any, j: Any) -> Array:
+    def block(self, i: Indices, j: Indices) -> Array:
         """K̃[i, j] for lists of row and of column numbers."""
         i, j = self._checked(i, axis=0), self._checked(j, axis=1)
         block = self.factors.take(i).dense(self.factors.take(j))

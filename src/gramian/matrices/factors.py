@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,8 @@ class Factors:
 
         ``prepare(columns)`` returns the function for blocks of the part with these columns of Z.
         """
-        return self.parts.map(prepare, aligned, _walk(walk).for_map(self.dtype))
+        options = Walk(**{"label": "features", **walk})
+        return self.parts.map(prepare, aligned, options.for_map(self.dtype))
 
     def sum(
         self,
@@ -189,7 +191,7 @@ class Factors:
         ``prepare(columns)`` returns the function for blocks of the part with these columns of Z.
         With a ``state``, the result is a pair: the list, and the state afterwards.
         """
-        return self.parts.sum(prepare, aligned, state, _walk(walk))
+        return self.parts.sum(prepare, aligned, state, Walk(**{"label": "features", **walk}))
 
     # Products.
 
@@ -256,12 +258,7 @@ class Factors:
             rows = ArrayRows(self.local.groups.points)
             diagonal = self.local.groups.restore(self.local.kernel.diagonal(rows))
             return array_ops.astype(diagonal, self.xp.float64)
-
-        def prepare(columns: slice) -> Callable[..., Array]:
-            norms = norms_in(self, columns)
-            return lambda z, out: norms(z)
-
-        return self.restore(self.map(prepare, dtype=self.xp.float64))
+        return self.restore(self.map(partial(norms_in, self), dtype=self.xp.float64))
 
     diag = diagonal  # as in Gram: both are oracles of a matrix
 
@@ -300,10 +297,6 @@ class Factors:
         return xp.matrix_transpose(turned)
 
 
-def _walk(options: dict[str, Any]) -> Walk:
-    return Walk(**{"label": "features", **options})
-
-
 def in_parts(
     rows: Rows,
     labels: Array,
@@ -333,22 +326,20 @@ def projected(factors: Factors) -> Factors | None:
 
 def unprojected(factors: Factors) -> tuple[Factors, Array | None]:
     """Return factors of C, and P in float64, if Z is a product C P; else the factors, and None."""
-    values = projected(factors)
-    if values is None:
+    product = factors.parts.product() if factors.core is None else None
+    if product is None:
         return factors, None
-    product = factors.parts.product()
-    assert product is not None
-    return values, array_ops.astype(product[1], factors.xp.float64)
+    return Factors(product[0]), array_ops.astype(product[1], factors.xp.float64)
 
 
-def norms_in(factors: Factors, columns: slice) -> Callable[[Array], Array]:
+def norms_in(factors: Factors, columns: slice) -> Callable[..., Array]:
     """Return a function that computes zᵀSz for each row of a block of the part's features."""
     xp, dtype = factors.xp, factors.dtype
     if factors.core is None:
-        return lambda z: array_ops.astype(array_ops.row_norms(z), xp.float64)
+        return lambda z, out=None: array_ops.astype(array_ops.row_norms(z), xp.float64)
     block = factors.core.block(factors.parts.columns.index(columns))
     core = array_ops.like(block, factors.parts.example(), dtype)
-    return lambda z: array_ops.astype(xp.sum((z @ core) * z, axis=1), xp.float64)
+    return lambda z, out=None: array_ops.astype(xp.sum((z @ core) * z, axis=1), xp.float64)
 
 
 def features(factors: Factors, into: Array | None = None) -> Array:

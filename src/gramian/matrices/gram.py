@@ -85,7 +85,8 @@ class Gram:
 
     def diag(self) -> Array:
         """Return the diagonal of K: k(x, x) for each row, shape (n,)."""
-        self._needs_symmetry("diag")
+        if not self.symmetric:
+            raise ValueError(f"diag needs a Gram without separate columns; this one is {self!r}.")
         return self._diagonal
 
     @cached_property
@@ -198,10 +199,6 @@ class Gram:
     def _example(self) -> Array:
         """Return an empty array with the library, device and dtype of K."""
         return self.points.example()
-
-    def _needs_symmetry(self, what: str) -> None:
-        if not self.symmetric:
-            raise ValueError(f"{what} needs a Gram without separate columns; this one is {self!r}.")
 
     def _checked(self, indices: Indices, axis: int) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(array_ops.to_numpy(indices)))

@@ -11,7 +11,7 @@ import os
 import re
 import zipfile
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Archive:
         """The size of the file in bytes."""
         return self._size
 
-    def text(self) -> Any:
+    def text(self) -> dict[str, Any]:
         """Return what the JSON text says."""
         if self._archive.getinfo(TEXT).file_size > MOST_TEXT:
             raise ValueError(f"its {TEXT} has more than {MOST_TEXT} bytes")
@@ -123,7 +123,7 @@ class Archive:
         return dtype, match[2] == b"True", shape
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 

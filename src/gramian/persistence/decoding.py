@@ -7,6 +7,7 @@ is computed from a file that turns out to be wrong.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Mapping
 from math import prod
@@ -16,8 +17,10 @@ import numpy as np
 import scipy.sparse
 
 from gramian.backend import array_ops
+from gramian.backend.typing import Array, Namespace
 from gramian.persistence import generators, guests
 from gramian.persistence.archive import MOST_NODES, Archive
+from gramian.persistence.generators import Random
 from gramian.persistence.states import Node, class_named, is_model
 from gramian.rows import ArrayRows
 
@@ -39,11 +42,11 @@ class Decoder:
         self._archive = archive
         self._known = known
         self._unread = set(range(count))
-        self._complete: list[tuple[Any, int]] = []  # with the nodes behind each
+        self._complete: list[tuple[object, int]] = []  # with the nodes behind each
         self._nodes = 0
-        self._states: list[tuple[Any, dict[str, Any]]] = []  # of objects that are still empty
+        self._states: list[tuple[object, dict[str, object]]] = []  # of objects that are still empty
 
-    def model(self, node: Node) -> Any:
+    def model(self, node: Node) -> object:
         """Return the model that a node describes."""
         model = self._decode(node)
         if not is_model(type(model), self._known):
@@ -77,13 +80,13 @@ class Decoder:
         if self._nodes > MOST_NODES:
             raise ValueError(f"it has more than {MOST_NODES} objects and lists")
 
-    def _array(self, value: int) -> Any:
+    def _array(self, value: int) -> np.ndarray:
         if value not in self._unread:  # an array has one place; others say that they are the same
             raise ValueError(f"there is no array {value!r:.50}, or it belongs to two objects")
         self._unread.remove(value)
         return self._archive.array(value)
 
-    def _scalar(self, value: Node) -> Any:
+    def _scalar(self, value: Node) -> np.generic:
         array = self._decode(value)
         if array.shape != ():
             raise ValueError(f"a number has the shape {array.shape}")
@@ -92,10 +95,10 @@ class Decoder:
     def _float(self, value: str) -> float:
         return float(FLOATS[FLOATS.index(value)])
 
-    def _tuple(self, value: list[Node]) -> Any:
+    def _tuple(self, value: list[Node]) -> tuple[object, ...]:
         return tuple(self._decode(value))
 
-    def _dict(self, value: list[Node]) -> Any:
+    def _dict(self, value: list[Node]) -> dict[object, object]:
         pairs = self._decode(value)
         for key, _ in pairs:
             # Other keys could be chosen to have the same hash, and then take forever.
@@ -103,31 +106,31 @@ class Decoder:
                 raise ValueError(f"a dictionary has the key {key!r:.50}")
         return dict(pairs)
 
-    def _slice(self, value: list[Node]) -> Any:
+    def _slice(self, value: list[Node]) -> slice:
         edges = self._decode(value)
         if len(edges) != 3 or any(edge is not None and type(edge) is not int for edge in edges):
             raise ValueError("a slice must have three whole numbers")
         return slice(*edges)
 
-    def _dtype(self, value: str, type: bool) -> Any:
+    def _dtype(self, value: str, type: bool) -> np.dtype | builtins.type:
         if not _DTYPE.fullmatch(value):
             raise ValueError(f"no array of a model has the dtype {value!r:.50}")
         dtype = np.dtype(value)
         return dtype.type if type else dtype
 
-    def _namespace(self, value: str) -> Any:
+    def _namespace(self, value: str) -> Namespace:
         if value != "numpy":
             raise ValueError(f"the arrays of a model must be NumPy's, not of {value!r:.50}")
         return array_ops.numpy_namespace
 
-    def _object_array(self, value: list[Node], shape: list[int]) -> Any:
+    def _object_array(self, value: list[Node], shape: list[int]) -> np.ndarray:
         entries = self._decode(value)
         sizes = _shape(shape)
         if not isinstance(entries, list) or len(entries) != prod(sizes):
             raise ValueError("an array of objects does not have its shape")
         return np.fromiter(entries, dtype=object, count=len(entries)).reshape(sizes)
 
-    def _sparse(self, value: str, parts: list[Node], shape: list[int]) -> Any:
+    def _sparse(self, value: str, parts: list[Node], shape: list[int]) -> Array:
         make = getattr(scipy.sparse, SPARSE[SPARSE.index(value)])
         data, indices, starts = self._decode(parts)
         rows, columns = _shape(shape)
@@ -139,10 +142,10 @@ class Decoder:
         matrix.indices, matrix.indptr = indices, starts  # SciPy may have made them shorter
         return matrix
 
-    def _generator(self, value: str, old: bool, state: Node, seeds: Node) -> Any:
+    def _generator(self, value: str, old: bool, state: Node, seeds: Node) -> Random:
         return generators.made(value, old, self._decode(state), self._decode(seeds))
 
-    def _rows(self, value: Node, names: list[str] | None) -> Any:
+    def _rows(self, value: Node, names: list[str] | None) -> ArrayRows:
         data = self._decode(value)
         if isinstance(data, np.ndarray) and data.dtype.kind not in "biufO":
             raise ValueError(f"rows have the dtype {data.dtype}")
@@ -152,21 +155,21 @@ class Decoder:
         rows.names = names
         return rows
 
-    def _once(self, value: Node) -> Any:
+    def _once(self, value: Node) -> object:
         before = self._nodes
         made = self._decode(value)
         self._complete.append((made, self._nodes - before))
         return made
 
-    def _same(self, value: int) -> Any:
+    def _same(self, value: int) -> object:
         if type(value) is not int or not 0 <= value < len(self._complete):
             raise ValueError(f"there is no object {value!r:.50}")
         made, nodes = self._complete[value]
         self._count(nodes)
         return made
 
-    def _object(self, value: str, state: Any = None, items: Any = None) -> Any:
-        cls: Any = class_named(value, self._known)
+    def _object(self, value: str, state: Any = None, items: list[Node] | None = None) -> object:
+        cls = class_named(value, self._known)
         if cls is None:
             raise ValueError(
                 f"this version of gramian has no class {value!r}; if it is yours, pass it: "
@@ -183,7 +186,7 @@ class Decoder:
         self._states.append((made, attributes))
         return made
 
-    _TAGS: dict[str, Callable[..., Any]] = {  # noqa: RUF012
+    _TAGS: dict[str, Callable[..., object]] = {  # noqa: RUF012
         "scalar": _scalar,
         "float": _float,
         "tuple": _tuple,
@@ -202,21 +205,21 @@ class Decoder:
     }
 
 
-def _set_state(made: Any, state: dict[str, Any]) -> None:
+def _set_state(made: object, state: dict[str, object]) -> None:
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)
     else:
         vars(made).update(state)
 
 
-def _nbytes(value: Any) -> int:
+def _nbytes(value: object) -> int:
     """Return the size of an array, or of rows that are one."""
-    array = value.data if isinstance(value, ArrayRows) else value
+    array: Array = value.data if isinstance(value, ArrayRows) else value
     array = array.data if array_ops.issparse(array) else array
     return array.nbytes if isinstance(array, np.ndarray) else 0
 
 
-def _shape(sizes: Any) -> tuple[int, ...]:
+def _shape(sizes: list[int]) -> tuple[int, ...]:
     if not isinstance(sizes, list) or any(type(n) is not int or not 0 <= n < 2**63 for n in sizes):
         raise ValueError(f"no array has the shape {sizes!r:.50}")
     return tuple(sizes)

@@ -6,9 +6,11 @@ state that was read is compared with one that NumPy made.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Random: TypeAlias = np.random.Generator | np.random.RandomState
 
 NAMES = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
@@ -42,7 +44,7 @@ def plain(random: Any) -> dict[str, Any] | None:
     }
 
 
-def made(name: str, old: bool, state: Any, seeds: Any) -> Any:
+def made(name: str, old: bool, state: dict[str, Any], seeds: object) -> Random:
     """Return the generator that ``plain`` described."""
     bits = getattr(np.random, NAMES[NAMES.index(name)])(_sequence(seeds))
     random: Any = np.random.RandomState(bits) if old else np.random.Generator(bits)
@@ -55,7 +57,7 @@ def made(name: str, old: bool, state: Any, seeds: Any) -> Any:
     return random
 
 
-def _check(state: Any, like: Any, name: str = "state") -> None:
+def _check(state: object, like: object, name: str = "state") -> None:
     """Check a state, or a part of one, against one of a working generator."""
     if isinstance(like, dict):
         if not isinstance(state, dict) or state.keys() != like.keys():
@@ -86,7 +88,7 @@ def _check_moves(name: str, state: dict[str, Any]) -> None:
         raise ValueError("the inc of a random generator must be odd")
 
 
-def _sequence(seeds: Any) -> np.random.SeedSequence | None:
+def _sequence(seeds: object) -> np.random.SeedSequence | None:
     if seeds is None:
         return None
     if not isinstance(seeds, dict) or seeds.keys() != np.random.SeedSequence(0).state.keys():

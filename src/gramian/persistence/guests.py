@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from inspect import signature
-from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -26,7 +25,7 @@ def named(name: str) -> type | None:
     return getattr(import_module(PLACES[name]), name) if name in PLACES else None
 
 
-def check(cls: type, state: Mapping[str, Any]) -> None:
+def check(cls: type, state: Mapping[str, object]) -> None:
     """Refuse attributes that no such object has; objects of other classes pass."""
     if cls.__name__ not in PLACES or not cls.__module__.startswith(PLACES[cls.__name__]):
         return
@@ -39,7 +38,7 @@ def check(cls: type, state: Mapping[str, Any]) -> None:
         _check_pipeline(state)
 
 
-def _check_pipeline(state: Mapping[str, Any]) -> None:
+def _check_pipeline(state: Mapping[str, object]) -> None:
     if state.get("memory") is not None:
         raise ValueError("the pipeline of a model must have no memory: it would be a folder")
     steps = state.get("steps")
@@ -47,6 +46,7 @@ def _check_pipeline(state: Mapping[str, Any]) -> None:
         raise ValueError("the steps of a pipeline must be pairs of a name and an estimator")
 
 
-def _is_step(step: Any) -> bool:
-    pair = isinstance(step, tuple) and len(step) == 2
-    return pair and isinstance(step[0], str) and isinstance(step[1], BaseEstimator)
+def _is_step(step: object) -> bool:
+    if not isinstance(step, tuple) or len(step) != 2:
+        return False
+    return isinstance(step[0], str) and isinstance(step[1], BaseEstimator)

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import gramian
+from gramian.backend.typing import PathLike
 from gramian.backend.writing import whole_file
 from gramian.persistence import archive, decoding, states
 from gramian.persistence.archive import TEXT
@@ -46,7 +47,7 @@ class ModelFileError(ValueError):
     """
 
 
-def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
+def save(estimator: object, path: PathLike, *, classes: Iterable[type] = ()) -> None:
     """Save a learner, approximation, kernel, sampler or tuned pipeline, fitted or not, to a file.
 
     The file contains arrays and JSON but no code, so unlike a pickle it can be loaded without
@@ -89,7 +90,7 @@ def save(estimator: Any, path: Any, *, classes: Iterable[type] = ()) -> None:
         write(estimator, file, classes)
 
 
-def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
+def load(path: PathLike, *, classes: Iterable[type] = ()) -> Any:
     """Load a model saved by :func:`save` or by the command ``gramian``.
 
     Parameters
@@ -141,7 +142,7 @@ def load(path: Any, *, classes: Iterable[type] = ()) -> Any:
             ) from error
 
 
-def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
+def write(estimator: object, file: BinaryIO, classes: Iterable[type] = ()) -> None:
     """Save to an open file."""
     known = states.known_classes(classes)
     if not states.is_model(type(estimator), known):
@@ -176,7 +177,7 @@ def write(estimator: Any, file: BinaryIO, classes: Iterable[type] = ()) -> None:
         out.writestr(archive.entry(TEXT), data)
 
 
-def _read(file: BinaryIO, known: Mapping[str, type]) -> Any:
+def _read(file: BinaryIO, known: Mapping[str, type]) -> object:
     if not zipfile.is_zipfile(file):
         raise ModelFileError("is not a model: it was not written by gramian.save, or is truncated.")
     entries = archive.Archive(file)

@@ -8,13 +8,13 @@ the few of scikit-learn's in ``guests``. Nothing else is accepted.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from math import isfinite
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -22,9 +22,11 @@ from sklearn.base import BaseEstimator
 
 import gramian
 from gramian.backend import array_ops, config
+from gramian.backend.typing import Array, T
 from gramian.backend.wording import counted
 from gramian.matrices.factors import Factors
 from gramian.persistence import generators, guests
+from gramian.persistence.generators import Random
 from gramian.rows import ArrayRows, Rows
 from gramian.tables.model import TableModel
 
@@ -38,7 +40,7 @@ MODULES = (
 MODELS = (BaseEstimator, Factors, TableModel)
 ARRAYS = "biufcUSMm"  # dtype kinds that an NPY file can hold without pickle
 
-Node = Any  # what JSON holds
+Node: TypeAlias = "bool | int | float | str | Sequence[Node] | Mapping[str, Node] | None"  # JSON
 
 
 @cache
@@ -102,11 +104,11 @@ class Encoder:
         self._store = store
         self._known = classes() if known is None else known
         # Numbers of finished objects by identity, with a reference that keeps them alive.
-        self._seen: dict[int, tuple[int | None, Any]] = {}
+        self._seen: dict[int, tuple[int | None, object]] = {}
         self._count = 0
         self._path: list[str] = []
 
-    def encode(self, value: Any) -> Node:
+    def encode(self, value: object) -> Node:
         if isinstance(value, np.generic):
             return {"scalar": self._array(np.asarray(value))}
         if value is None or isinstance(value, bool | int | str):
@@ -138,7 +140,7 @@ class Encoder:
             return self._once(value, lambda v: self._array(np.asarray(array_ops.to_numpy(v))))
         self._refuse(value)
 
-    def _refuse(self, value: Any) -> Any:
+    def _refuse(self, value: object) -> NoReturn:
         where = f" at {'.'.join(self._path)}" if self._path else ""
         if isinstance(value, type) or not callable(value) or hasattr(value, "get_params"):
             what = f"an object of type {type(value).__name__}"
@@ -159,14 +161,14 @@ class Encoder:
         yield
         self._path.pop()
 
-    def _items(self, values: Any) -> list[Node]:
+    def _items(self, values: Iterable[object]) -> list[Node]:
         nodes = []
         for i, value in enumerate(values):
             with self._at(str(i)):
                 nodes.append(self.encode(value))
         return nodes
 
-    def _once(self, value: Any, make: Callable[[Any], Node]) -> Node:
+    def _once(self, value: T, make: Callable[[T], Node]) -> Node:
         if id(value) in self._seen:
             number = self._seen[id(value)][0]
             if number is None:
@@ -188,17 +190,17 @@ class Encoder:
             self._refuse(value)
         return {"array": self._store(value)}
 
-    def _sparse(self, value: Any) -> Node:
+    def _sparse(self, value: Array) -> Node:
         is_array = isinstance(value, scipy.sparse.sparray)
         value = value if value.format in ("csr", "csc") else value.tocsr()
         parts = [self._array(part) for part in (value.data, value.indices, value.indptr)]
         kind = f"{value.format}_{'array' if is_array else 'matrix'}"
         return {"sparse": kind, "parts": parts, "shape": [int(size) for size in value.shape]}
 
-    def _generator(self, value: Any) -> Node:
+    def _generator(self, value: Random) -> Node:
         described = generators.plain(value)
         if described is None:
-            return self._refuse(value)
+            self._refuse(value)
         return {
             name: part if name == "generator" else self.encode(part)
             for name, part in described.items()
@@ -223,18 +225,18 @@ class Encoder:
         return {"object": type(value).__name__, "state": state}
 
     @staticmethod
-    def _check_guest(value: Any, attributes: Mapping[str, Any]) -> None:
+    def _check_guest(value: object, attributes: Mapping[str, object]) -> None:
         try:
             guests.check(type(value), attributes)
         except ValueError as error:
             raise TypeError(f"This model cannot be saved: {error}.") from None
 
 
-def _plain(entry: Any) -> Any:
+def _plain(entry: object) -> object:
     return entry.item() if isinstance(entry, np.generic) else entry
 
 
-def _collected(rows: Rows) -> Any:
+def _collected(rows: Rows) -> Array:
     config.check_fits(
         rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype),
         f"the {counted(rows.shape[0], 'row')} that the model file must contain",

@@ -39,12 +39,9 @@ class ArrayRows(BlockRows):
 
     def __init__(self, data: Array) -> None:
         self.data = data
+        self.are_objects = array_ops.is_objects(data)
         self.shape = (int(data.shape[0]), 1 if self.are_objects else int(data.shape[1]))
         self.dtype = array_ops.float_dtype(data)
-
-    @property
-    def are_objects(self) -> bool:
-        return array_ops.is_objects(self.data)
 
     @property
     def xp(self) -> Namespace:

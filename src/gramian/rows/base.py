@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, Namespace
-from gramian.backend.typing import BlockSum, DType, Indices, Sums
+from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums
 from gramian.rows.places import Place
 from gramian.rows.walks import Walk
 
@@ -38,6 +38,8 @@ class Rows(ABC):
         with the rows, and converts results to the caller's array type.
     names : list of str or None
         The names of the columns, if known.
+    are_objects : bool
+        Whether each row is a Python object, such as a string, for a kernel function.
 
     See Also
     --------
@@ -60,11 +62,7 @@ class Rows(ABC):
     xp: Namespace
     place: Place
     names: list[str] | None = None
-
-    @property
-    def are_objects(self) -> bool:
-        """Whether each row is a Python object, such as a string, for a kernel function."""
-        return False
+    are_objects: bool = False
 
     @property
     def row_bytes(self) -> int:
@@ -82,11 +80,7 @@ class Rows(ABC):
         return self._map(function, aligned, Walk(**walk).for_map(self.dtype))
 
     def sum(
-        self,
-        function: BlockSum,
-        *aligned: Array,
-        state: Sequence[Array] | None = None,
-        **walk: Any,
+        self, function: BlockSum, *aligned: Array, state: Sequence[Array] | None = None, **walk: Any
     ) -> Sums:
         """Return the sum of ``function(block, *aligned_blocks)`` over all blocks.
 
@@ -99,17 +93,11 @@ class Rows(ABC):
         return self._sum(function, aligned, state, Walk(**walk))
 
     @abstractmethod
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         """Implement ``map``; the defaults of the walk are filled in."""
 
     @abstractmethod
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         """Implement ``sum``."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
-from gramian.backend.typing import DType, Indices
+from gramian.backend.typing import Aligned, DType, Indices
 from gramian.rows import ArrayRows, BlockRows, Place, Rows, Walk
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class DeviceRows(BlockRows):
     def place(self) -> Place:  # type: ignore[override]
         return DevicePlace(self.shape[0], self.example())
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         if walk.into is None or array_ops.is_foreign(walk.into):
             return super()._map(function, aligned, walk)
         results = _Returning(walk.into)

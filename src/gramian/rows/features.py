@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.typing import BlockSum, DType, Indices, Sums
+from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums
 from gramian.rows import walks
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
@@ -98,7 +98,7 @@ class FeatureRows(Rows):
             return self.features(taken)
         return self.on(ArrayRows(taken)).collect()  # in blocks, with threads
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         features = self.features  # without self: the function may be sent to other processes
 
         def of_features(x: Array, *parts: Array, out: Array) -> Array:
@@ -106,13 +106,7 @@ class FeatureRows(Rows):
 
         return self.rows._map(of_features, aligned, self._wider(walk))
 
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         features = self.features
 
         def of_features(x: Array, *parts: Array) -> Sums:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.typing import BlockSum, Indices, Sums
+from gramian.backend.typing import Aligned, BlockSum, Indices, State, Sums
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.places import Place
@@ -49,7 +49,7 @@ class JoinedRows(Rows):
             array_ops.put_rows(out, positions, rows.take(indices[positions] - start))
         return out
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         out = walk.target(self.shape[0], self.example())
 
         def member(rows: Rows, *parts: Array, out: Array) -> Array:
@@ -59,13 +59,7 @@ class JoinedRows(Rows):
             write_span(out, start, stop, aligned, partial(member, rows))
         return out
 
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         together = (*aligned, *(state or ()))
         totals = []
         for rows, (first, stop) in zip(self.members, pairwise(self.edges), strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import side_by_side
-from gramian.backend.typing import BlockSum, DType, Sums, T
+from gramian.backend.typing import Aligned, BlockSum, DType, State, Sums, T
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.features import FeatureRows, held
@@ -52,9 +52,10 @@ class Parts:
     ) -> None:
         self.order = order
         self.dtype = members[0].dtype
-        self.columns = slices(part.shape[1] for part in members)
+        rows, columns = zip(*[part.shape for part in members], strict=True)
+        self.columns = slices(columns)
         self._members = list(members)
-        self._rows = slices(part.shape[0] for part in members)
+        self._rows = slices(rows)
         self._stored = stored
 
     def __iter__(self) -> Iterator[Rows]:
@@ -107,30 +108,24 @@ class Parts:
         return V if self.order is None else array_ops.take_rows(V, _inverse(self.order))
 
     def map(
-        self,
-        prepare: Callable[[slice], Callable[..., Array]],
-        aligned: tuple[Array, ...],
-        walk: Walk,
+        self, prepare: Callable[[slice], Callable[..., Array]], aligned: Aligned, walk: Walk
     ) -> Array:
         """Return one result per row; ``prepare(columns)`` returns the function for a part."""
+        if len(self) == 1:
+            return self[0]._map(prepare(self.columns[0]), aligned, walk)
 
         def one(i: int) -> Array:
             return self[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
 
-        results = self._each(one)
-        return results[0] if len(results) == 1 else self.place.xp.concat(results, axis=0)
+        return self.place.xp.concat(self._each(one), axis=0)
 
     def sum(
-        self,
-        prepare: Callable[[slice], BlockSum],
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
+        self, prepare: Callable[[slice], BlockSum], aligned: Aligned, state: State, walk: Walk
     ) -> Sums:
         """Return a list of the sums of each part; with a ``state``, also the state afterwards."""
-        if len(self) == 1 and state is not None and self.shape[0]:
-            total, after = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
-            return [total], after
+        if len(self) == 1 and self.shape[0]:
+            total = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
+            return [total] if state is None else ([total[0]], total[1])
         together = (*aligned, *(state or ()))
 
         def one(i: int) -> Sums:
@@ -143,13 +138,13 @@ class Parts:
         return totals if state is None else (totals, list(state))
 
     def _of_part(self, i: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-        if len(self) == 1:
-            return arrays
         rows = self._rows[i]
         return tuple(array_ops.span(a, rows.start, rows.stop) for a in arrays)
 
     def _each(self, function: Callable[[int], T]) -> list[T]:
         """Apply a function to all parts, one thread each; a single part uses all threads."""
+        if len(self) == 1:
+            return [function(0)]
         serial = any(getattr(part, "serial", False) for part in self)
         serial = serial or array_ops.runs_own_threads(self.example())
         return side_by_side(function, range(len(self)), "parts", serial=serial)
@@ -291,8 +286,9 @@ def in_parts(
 
 
 def slices(lengths: Iterable[int]) -> list[slice]:
-    edges = [0, *accumulate(int(length) for length in lengths)]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
+    """Return slices of these lengths, one after the other."""
+    edges = [0, *accumulate(map(int, lengths))]
+    return list(map(slice, edges[:-1], edges[1:]))
 
 
 def _inverse(order: np.ndarray) -> np.ndarray:

@@ -62,6 +62,7 @@ def _column(cells: list[Any]) -> pyarrow.Array:
     return pyarrow.array([None if v is None else _text(v) for v in values], pyarrow.string())
 
 
-def _text(value: Any) -> str:
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value)
+def _text(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gramian.backend import array_ops
-from gramian.backend.typing import ArrayLike
+from gramian.backend.typing import Array, ArrayLike
 from gramian.rows import Rows
 from gramian.tables.preparation import Preparation
 from gramian.tables.sources import as_table
@@ -40,7 +39,7 @@ class TableModel:
     (150,)
     """
 
-    def __init__(self, estimator: Any, preparation: Preparation) -> None:
+    def __init__(self, estimator: BaseEstimator, preparation: Preparation) -> None:
         self.estimator = estimator
         self.preparation = preparation
 
@@ -65,7 +64,7 @@ class TableModel:
         )
 
 
-def applied(estimator: Any, method: str, rows: Rows) -> Any:
+def applied(estimator: BaseEstimator, method: str, rows: Rows) -> Array:
     """Call a method of an estimator with rows; scikit-learn's pipelines get arrays, in blocks."""
     call = getattr(estimator, method)
     if not hasattr(estimator, "named_steps"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -108,7 +108,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.unknown = unknown
         self.dtype = dtype
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         known = LEARNED & state.keys()
         if not {*self._get_param_names()} <= state.keys() or known not in (set(), LEARNED):
             raise OutdatedError(

@@ -6,9 +6,9 @@ the next fit should end in time and fit the memory budget; ``Local`` is tried wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gramian.approximations import Local, Nystroem
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend import config
 from gramian.backend.config import MemoryBudgetError
+from gramian.kernels import Kernel
 from gramian.learners import KernelRidge, KernelRidgeClassifier
 
 EXACT_ROWS = 10_000  # fits to more rows use landmarks
@@ -31,10 +32,13 @@ OF_LOCAL = 15.0  # and the blocks of Local, at most
 class Tried(NamedTuple):
     """An approximation, and how its fit did on the rows that were put aside."""
 
-    approximation: Any
+    approximation: Nystroem | Local
     alpha: float
     error: float  # 1 - R², or the part of rows whose class is missed
     seconds: float
+
+
+Trials: TypeAlias = Generator[Tried, None, Tried | None]  # yields each, and returns the best
 
 
 def needed(n: int) -> bool:
@@ -42,7 +46,7 @@ def needed(n: int) -> bool:
     return n > EXACT_ROWS or 8 * 3 * n**2 > config.memory_budget()
 
 
-def learner(classes: bool) -> Any:
+def learner(classes: bool) -> type[KernelRidge | KernelRidgeClassifier]:
     return KernelRidgeClassifier if classes else KernelRidge
 
 
@@ -63,14 +67,14 @@ class Approximating:
         """How many approximations are tried at most."""
         return 1 + max(1, (min(MOST, len(self._old) // 2) // FIRST).bit_length())
 
-    def tried(self, kernel: Any) -> Iterator[Tried]:
+    def tried(self, kernel: Kernel) -> Iterator[Tried]:
         """Yield one approximation after the other, as long as there is time and room."""
         best = yield from self._landmarks(kernel)
         if best is None or OF_LOCAL * best.seconds > self._left():
             return
         yield from self._one(Local(best.approximation))
 
-    def _landmarks(self, kernel: Any) -> Any:
+    def _landmarks(self, kernel: Kernel) -> Trials:
         most = max(min(MOST, len(self._old) // 2), 1)
         best, size = None, min(FIRST, most)
         while size <= most:
@@ -82,7 +86,7 @@ class Approximating:
                 break
         return best
 
-    def _one(self, approximation: Any) -> Any:
+    def _one(self, approximation: Nystroem | Local) -> Trials:
         model = learner(self._classes)("loo", kernel=approximation, random_state=self._seed)
         start = perf_counter()
         try:

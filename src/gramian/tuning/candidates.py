@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
-from gramian.kernels import RBF, Laplacian, Matern
+from gramian.approximations import Approximation
+from gramian.backend.typing import Array
+from gramian.kernels import RBF, Kernel, Laplacian, Matern
 from gramian.kernels.learning import Trial
 
 QUANTILES = 1000
 RANKED = 100_000  # rows whose quantiles are taken, at most
 
 # By name: a function of the number of rows that returns a transformer.
-TRANSFORMS: dict[str, Callable[[int], Any]] = {
+TRANSFORMS: dict[str, Callable[[int], BaseEstimator]] = {
     "standard": lambda n: StandardScaler(),
     "normal": lambda n: _quantiles(n, "normal"),
     "ranks": lambda n: _quantiles(n, "uniform"),
@@ -25,7 +27,7 @@ FAMILIES = {"laplacian": Laplacian("loo"), "rbf": RBF("loo"), "matern": Matern("
 
 
 def _quantiles(n: int, shape: str) -> QuantileTransformer:
-    some: dict[str, Any] = {"subsample": None}
+    some: dict[str, int | None] = {"subsample": None}
     if n > RANKED:
         some = {"subsample": RANKED, "random_state": 0}
     return QuantileTransformer(n_quantiles=min(n, QUANTILES), output_distribution=shape, **some)
@@ -40,7 +42,7 @@ class Candidate(NamedTuple):
     rate: float  # the part of rows whose class is missed; the error, without classes
     rows: int  # that the errors are of
     seconds: float
-    approximation: Any = None  # unfitted; None for the exact kernel
+    approximation: Approximation | None = None  # unfitted; None for the exact kernel
     classes: bool = False
     validated: bool = False  # whether rows that were put aside judged, not leave-one-out
 
@@ -55,7 +57,7 @@ class Candidate(NamedTuple):
         scales = self.trial.kernel.scales
         return scales is not None and np.ptp(scales) > 0
 
-    def rounded(self) -> Any:
+    def rounded(self) -> Kernel:
         """Return the kernel with four digits, as the code shows it; no scales if all are equal."""
         kernel = self.trial.kernel
         scales = rounded(kernel.scales) if self.has_scales else None
@@ -66,7 +68,7 @@ class Candidate(NamedTuple):
             return _named(self.approximation)
         return "landmarks" if self.validated else "exact"
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, str | int | float]:
         """Return the candidate as a row of the table of all that was tried."""
         kernel, fit = self.trial.kernel, self.trial.fit
         return {
@@ -84,14 +86,14 @@ class Candidate(NamedTuple):
         }
 
 
-def _named(approximation: Any) -> str:
+def _named(approximation: Approximation) -> str:
     """Return the name of an approximation with its number of landmarks."""
     name, inner = type(approximation).__name__, approximation.kernel
     size = getattr(approximation, "n_components", None)
     return f"{name}({_named(inner) if size is None else size})"
 
 
-def rounded(numbers: Any) -> Any:
+def rounded(numbers: Array) -> Array:
     """Return numbers with four digits."""
     if np.ndim(numbers):
         return np.array([rounded(number) for number in numbers])

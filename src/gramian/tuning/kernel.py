@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gramian.kernels import Kernel
 from gramian.tuning.candidates import rounded
 from gramian.tuning.search import Search
 
 
 def tuned_kernel(
     X: np.ndarray, Y: np.ndarray, classes: bool, seconds: float, rng: np.random.Generator
-) -> Any:
+) -> Kernel:
     """Return the kernel that ``tune`` chooses for standardised columns, for columns as they are.
 
     A kernel of a distance sees standardised columns if its scales are divided by their spread.

@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from gramian.backend import config
 from gramian.backend.progress import progress
@@ -56,7 +56,7 @@ class Search:
     ) -> None:
         self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
         self.transforms = tuple(transforms)
-        self._transforms: dict[str, Any] = {}  # fitted
+        self._transforms: dict[str, BaseEstimator] = {}  # fitted
         self.tried: list[Candidate] = []
         self._start = perf_counter()
         self._seconds = seconds

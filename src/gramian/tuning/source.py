@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,7 +40,7 @@ def code(model: Pipeline) -> str:
     return "\n".join([*imports, "", f"model = make_pipeline(\n{inside})", "model.fit(X, y)"])
 
 
-def source(value: Any, indent: int = 0) -> str:
+def source(value: object, indent: int = 0) -> str:
     """Return the code of a value: an estimator, an array, or what ``repr`` writes."""
     if isinstance(value, np.ndarray):
         return repr(value.tolist())
@@ -58,7 +57,7 @@ def source(value: Any, indent: int = 0) -> str:
     return f"{type(value).__name__}(\n{parts}{' ' * indent})"
 
 
-def _given(estimator: BaseEstimator) -> dict[str, Any]:
+def _given(estimator: BaseEstimator) -> dict[str, object]:
     """Return the parameters that differ from their defaults."""
     usual = signature(type(estimator)).parameters
     found = {}
@@ -69,7 +68,7 @@ def _given(estimator: BaseEstimator) -> dict[str, Any]:
     return found
 
 
-def _estimators(values: Any) -> Iterator[BaseEstimator]:
+def _estimators(values: Iterable[object]) -> Iterator[BaseEstimator]:
     for value in values:
         if isinstance(value, BaseEstimator):
             yield value

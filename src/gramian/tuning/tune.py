@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -134,7 +134,7 @@ def _split(
 
 def _pipeline(best: Candidate, quantiles: int, classes: bool, seed: int) -> Pipeline:
     """Return the pipeline of a candidate, not fitted."""
-    alpha: Any = rounded(best.trial.fit.alpha)
+    alpha = rounded(best.trial.fit.alpha)
     kernel = best.rounded()
     if best.approximation is not None:
         alpha, kernel = "loo", best.approximation

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class _Column(NamedTuple):
     title: str
-    value: Callable[[Any], Any]
+    value: Callable[[Any], str | float]
     shown: Callable[[Any], str]
     numeric: bool = True
     kernels_only: bool = False  # empty for models without a kernel
@@ -54,7 +54,7 @@ def _columns(comparison: Comparison) -> list[_Column]:
             )
         )
 
-    def flag(result: Any) -> str:
+    def flag(result: Measurement | Baseline) -> str:
         if result is comparison.winner:
             return "recommended"
         if result is comparison.best:

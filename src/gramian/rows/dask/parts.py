@@ -14,7 +14,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.typing import BlockSum, DType, Sums
+from gramian.backend.typing import Aligned, BlockSum, DType, State, Sums
 from gramian.rows import ArrayRows, Rows, Walk, for_half
 from gramian.rows.dask.places import Cluster
 from gramian.rows.parts import Map, Parts, in_parts, slices
@@ -65,21 +65,14 @@ class ClusterParts(Parts):
         return self.shape[0] * self._labels.dtype.itemsize
 
     def map(
-        self,
-        prepare: Callable[[slice], Callable[..., Array]],
-        aligned: tuple[Array, ...],
-        walk: Walk,
+        self, prepare: Callable[[slice], Callable[..., Array]], aligned: Aligned, walk: Walk
     ) -> Array:
         functions = [prepare(columns) for columns in self.columns]
         operation = partial(_map_parts, self._local, functions, walk)
         return self._cluster.map_chunks(operation, (self._labels, *aligned), self._serially(walk))
 
     def sum(
-        self,
-        prepare: Callable[[slice], BlockSum],
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
+        self, prepare: Callable[[slice], BlockSum], aligned: Aligned, state: State, walk: Walk
     ) -> Sums:
         functions = [prepare(columns) for columns in self.columns]
         operation = partial(_sum_parts, self._local, functions, walk, len(state or ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import getitem
@@ -12,7 +13,7 @@ import numpy as np
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
-from gramian.backend.typing import ArrayLike, BlockSum, DType, Indices, Sums, T
+from gramian.backend.typing import ArrayLike, BlockSum, DType, Indices, State, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
 from gramian.rows.dask import chunks
@@ -64,6 +65,7 @@ class Cluster(Place):
         self, data: da.Array, device: str | None, checked: bool, sender: Sender, name: str
     ) -> None:
         self.data = data
+        self.lengths: tuple[int, ...] = data.chunks[0]  # the rows of each chunk
         self.device = device
         self.checked = checked
         self.name = name
@@ -94,11 +96,6 @@ class Cluster(Place):
         from gramian.rows.dask.rows import DaskRows
 
         return DaskRows._at(Cluster(data, self.device, checked, self._sender, self.name))
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The number of rows of each chunk."""
-        return self.data.chunks[0]
 
     @cached_property
     def pieces(self) -> list[tuple[Delayed, range]]:
@@ -133,27 +130,18 @@ class Cluster(Place):
         self,
         operation: BlockSum,
         aligned: Sequence[Array],
-        state: Sequence[Array] | None,
+        state: State,
         walk: Walk,
     ) -> Sums:
         """Return the sum of ``operation(rows, *aligned, *state)`` over all chunks.
 
         The operation may return lists and tuples of arrays, which are added one by one.
         """
-        place = self
         if walk.start:
             assert state is None, "what is written into belongs to all rows"
             place = self.derived(self.data[walk.start :], checked=self.checked).place
             aligned = tuple(array[walk.start :] for array in aligned)
-        return place._sum_all(operation, aligned, state, walk)
-
-    def _sum_all(
-        self,
-        operation: BlockSum,
-        aligned: Sequence[Array],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
+            return place.sum_chunks(operation, aligned, None, replace(walk, start=0))
         state = None if state is None else [self.align(array) for array in state]
         (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))

@@ -8,7 +8,7 @@ workers once per pass; large arrays in them are sent once for all passes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ import sklearn
 
 from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array, Namespace
-from gramian.backend.typing import ArrayLike, BlockSum, Indices, Sums
+from gramian.backend.typing import Aligned, ArrayLike, BlockSum, Indices, State, Sums
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, Walk
 from gramian.rows.dask import chunks
@@ -105,18 +105,12 @@ class DaskRows(Rows):
     def example(self) -> Array:
         return self.place.example()
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         if walk.into is not None:
             raise ValueError("Results of dask rows are lazy and cannot be written to an array.")
         return self.place.map_chunks(partial(chunks.map_here, function, walk), aligned, walk)
 
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         operation = partial(chunks.sum_here, function, replace(walk, start=0, stored=False))
         return self.place.sum_chunks(operation, aligned, state, walk)
 

@@ -13,6 +13,9 @@ DOCS := $(VENV)/.docs
 WORKERS ?= auto
 TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
+# Workers, and the many processes that tests start, share compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast fuzz lint format bench bench-quick docs parts clean
 
 $(READY): pyproject.toml

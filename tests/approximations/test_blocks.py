@@ -44,32 +44,13 @@ def rows_of_moons():
     return moons()[0]
 
 
-def expected_failures(estimator):
-    if isinstance(estimator, KernelKMeans):
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-        return dict.fromkeys(names, "blocks, landmarks and first centres are drawn at random")
-    if isinstance(estimator, BKA | MEKA) and estimator.n_blocks > 1:
-        names = (
-            "check_dont_overwrite_parameters",
-            "check_methods_sample_order_invariance",
-            "check_methods_subset_invariance",
-            "check_fit2d_1feature",
-            "check_fit2d_predict1d",
-        )
-        return dict.fromkeys(names, "sets n_components=1, a total rank below the number of blocks")
-    return {}
-
-
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        BKA(n_components=8, n_blocks=1),
+        BKA(n_components=8, n_blocks=1),  # the checks set n_components=1
         MEKA(n_components=8, n_blocks=1),
-        MEKA(n_components=8, n_blocks=2),
-        KernelPCA(kernel=MEKA(n_components=8, n_blocks=1)),
-        KernelKMeans(3, kernel=BKA(n_components=8, n_blocks=2)),
-    ],
-    expected_failed_checks=expected_failures,
+        KernelPCA(kernel=MEKA(n_components=8, n_blocks=2)),
+    ]
 )
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -21,26 +21,26 @@ if not os.path.exists("/proc/self/statm"):
 # One process is started for all fits: the tests share a worker, and what it said.
 pytestmark = [pytest.mark.address_space, pytest.mark.xdist_group("address space")]
 
-ROWS, COLUMNS = 240_000, 192  # in float32: 184 MB, more than the limit
-BUDGET, LIMIT = 60_000_000, 150_000_000
+ROWS, COLUMNS = 170_000, 192  # in float32: 131 MB, more than the limit
+BUDGET, LIMIT = 40_000_000, 125_000_000
 
 MODELS = {
-    "k-means": "KernelKMeans(5, kernel=Nystroem(RBF(0.004), 100), random_state=0)",
+    "k-means": "KernelKMeans(5, kernel=Nystroem(RBF(0.004), 64), random_state=0)",
     "k-means, default": "KernelKMeans(5, kernel=RBF(0.004), random_state=0)",
     "k-means in mini-batches": (
-        "KernelKMeans(5, kernel=Nystroem(RBF(0.004), 100), batch_size=2000, random_state=0)"
+        "KernelKMeans(5, kernel=Nystroem(RBF(0.004), 64), batch_size=2000, random_state=0)"
     ),
     "DP-means": (
-        "OnlineKernelKMeans(kernel=RandomFourier(RBF(0.004), 100), expected_clusters=5,"
+        "OnlineKernelKMeans(kernel=RandomFourier(RBF(0.004), 64), expected_clusters=5,"
         " max_clusters=20, max_iter=3, random_state=0)"
     ),
-    "ridge": "KernelRidge(1.0, kernel=Nystroem(RBF(0.004), 100), random_state=0)",
+    "ridge": "KernelRidge(1.0, kernel=Nystroem(RBF(0.004), 64), random_state=0)",
     "ridge by iteration": (
-        "KernelRidge(1.0, kernel=Nystroem(RBF(0.004), 100), solver='iterative', tol=1e-3,"
+        "KernelRidge(1.0, kernel=Nystroem(RBF(0.004), 64), solver='iterative', tol=1e-3,"
         " random_state=0)"
     ),
-    "classes": "KernelRidgeClassifier(1.0, kernel=Nystroem(RBF(0.004), 100), random_state=0)",
-    "components": "KernelPCA(2, kernel=Nystroem(RBF(0.004), 100), random_state=0)",
+    "classes": "KernelRidgeClassifier(1.0, kernel=Nystroem(RBF(0.004), 64), random_state=0)",
+    "components": "KernelPCA(2, kernel=Nystroem(RBF(0.004), 64), random_state=0)",
 }
 
 CHILD = """
@@ -96,7 +96,7 @@ def path(tmp_path_factory):
     rng = np.random.default_rng(0)
     centres = 3.0 * rng.standard_normal((5, COLUMNS), dtype=np.float32)
     header = {"descr": "<f4", "fortran_order": False, "shape": (ROWS, COLUMNS)}
-    noise = rng.standard_normal((20_000, COLUMNS), dtype=np.float32)
+    noise = rng.standard_normal((10_000, COLUMNS), dtype=np.float32)
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, ROWS, len(noise)):

@@ -102,7 +102,8 @@ def test_the_memory_of_a_strategy(name, monkeypatch):
     assert ran, f"the fit does not run {name}"
     assert is_enough(taken, stated), f"{name}: {taken} of {stated}"
     monkeypatch.setattr(cls, "memory", lambda self, problem: [])
-    taken, stated = taken_and_stated(*RUNS[name])
+    learner, n = RUNS[name]
+    stated = learner.estimate_memory(n, 20)
     assert not is_enough(taken, stated), f"{name} takes {taken}; without its formula {stated}"
 
 

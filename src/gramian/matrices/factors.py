@@ -286,11 +286,9 @@ class Factors:
         right = [array_ops.astype(z, xp.float64) for z in right]
         here, there = slices(self.parts.sizes), slices(other.parts.sizes)
         for Z, rows, columns in zip(left, here, self.parts.columns, strict=True):
-            lift = np.zeros((self.rank, columns.stop - columns.start))
-            lift[columns] = np.eye(lift.shape[1])
-            S = array_ops.like(lift, example, xp.float64)
-            S = xp.matrix_transpose(self.core_matmul(S))  # this part's rows of the core
-            ZS = array_ops.astype(Z, xp.float64) @ S  # (rows of the part, rank)
+            lifted = array_ops.like(np.zeros((self.rank, Z.shape[0])), example, xp.float64)
+            lifted[columns, :] = xp.matrix_transpose(array_ops.astype(Z, xp.float64))
+            ZS = xp.matrix_transpose(self.core_matmul(lifted))  # (rows of the part, rank)
             for z, other_rows, other_columns in zip(right, there, other.parts.columns, strict=True):
                 out[rows, other_rows] = ZS[:, other_columns] @ xp.matrix_transpose(z)
         turned = other.restore(xp.matrix_transpose(self.restore(out)))

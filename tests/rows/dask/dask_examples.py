@@ -34,11 +34,18 @@ APPROXIMATIONS = {
 ALPHA = {"jl": 1e-8}  # its values are small
 
 
+# What a cluster does beside its work: samples of stacks, ticks of loops, counts of the system.
+CALM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "2s",
+    "distributed.admin.system-monitor.interval": "2s",
+}
+
+
 def new_cluster(**options):
-    options = {"memory_limit": "1GB", **options}
-    return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", **options
-    )
+    options = {"n_workers": 2, "processes": True, "memory_limit": "1GB", **options}
+    with dask.config.set(CALM):  # the workers take it over
+        return distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", **options)
 
 
 def spread(a, chunk=900):

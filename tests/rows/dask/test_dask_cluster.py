@@ -19,33 +19,34 @@ from gramian.learners.kmeans import lloyd
 pytestmark = QUIET
 
 
-@pytest.mark.cluster
-def test_a_worker_is_killed_in_the_middle(monkeypatch):
+def test_a_worker_is_killed_in_the_middle(client, monkeypatch):
     killed, assign = [], lloyd.assign
     expected = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0).fit(X)
-    with new_cluster() as cluster, distributed.Client(cluster) as client:
 
-        def killing(factors, *arguments, **options):
-            result = assign(factors, *arguments, **options)
-            if factors.parts.arrays() is None and not killed:
-                workers = client.run(os.getpid)
-                killed.append(next(iter(workers.values())))
-                os.kill(killed[0], signal.SIGKILL)
-            return result
+    def killing(factors, *arguments, **options):
+        result = assign(factors, *arguments, **options)
+        if factors.parts.arrays() is None and not killed:
+            workers = client.run(os.getpid)
+            killed.append(next(iter(workers.values())))
+            os.kill(killed[0], signal.SIGKILL)
+        return result
 
-        monkeypatch.setattr(lloyd, "assign", killing)
-        model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0)
-        model.fit(spread(X, 300))
-        assert killed
-        assert_array_equal(model.labels_, expected.labels_)
-        assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
+    monkeypatch.setattr(lloyd, "assign", killing)
+    model = KernelKMeans(4, kernel=APPROXIMATIONS["nystroem"], tol=0, random_state=0)
+    model.fit(spread(X, 300))
+    assert killed
+    assert_array_equal(model.labels_, expected.labels_)
+    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
+    client.wait_for_workers(2)  # the tests that follow have both again
 
 
 @pytest.mark.cluster
 def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
     assign, raised = lloyd.assign, []
     patience = {"distributed.comm.timeouts.connect": "3s"}  # of dask itself, by default 30 s
-    with dask.config.set(patience), new_cluster() as cluster, distributed.Client(cluster):
+    # Its workers are threads: they end with it, and take no time to start.
+    new = new_cluster(processes=False, protocol="tcp://", n_workers=1)
+    with dask.config.set(patience), new as cluster, distributed.Client(cluster):
 
         def closing(factors, *arguments, **options):
             if factors.parts.arrays() is None:

@@ -93,7 +93,10 @@ def test_more_data_than_a_worker_has_memory():
     )
     assert data.nbytes > limit
     kernel = Nystroem(RBF(0.1), 10, landmarks="uniform", random_state=0)
-    with new_cluster(memory_limit=limit) as cluster, distributed.Client(cluster) as client:
+    with (
+        new_cluster(n_workers=1, memory_limit=limit) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         model = KernelKMeans(4, kernel=kernel, max_iter=2, tol=1e-2, random_state=0).fit(data)
         expected = np.arange(rows) % 4
         assert adjusted_rand_score(expected, model.labels_[-rows:]) == 1.0

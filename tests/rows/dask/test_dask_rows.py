@@ -135,7 +135,9 @@ class TestFrames:
     FRAME = pd.DataFrame(X, columns=[f"column {i}" for i in range(D)])
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("known", [True, False])
+    @pytest.mark.parametrize(
+        ("scheduler", "known"), [("threads", True), ("cluster", False)], indirect=["scheduler"]
+    )
     def test_columns_are_known_by_name(self, scheduler, known):
         frame = dd.from_pandas(self.FRAME, npartitions=3, sort=known)
         frame = frame if known else frame[frame["column 0"] > -1e9].clear_divisions()

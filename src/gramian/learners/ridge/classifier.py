@@ -149,7 +149,8 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
                 weights = array_ops.host_float64(system.weights)
             weights = np.where(np.isin(np.arange(n), numbers), 0.0, weights)
             training = rows.place.align(weights, rows.xp.float64)
-            model._solve(replace(system, weights=training, sampled=None))
+            settled = system.settled(np.full(system.n_targets, self.alpha_))
+            model._solve(replace(settled, weights=training, sampled=None))
         scores = model._values(ArrayRows(rows.take(numbers)))
         return replace(system, sampled=numbers), array_ops.host_float64(scores)
 

@@ -47,7 +47,8 @@ class Rule(NamedTuple):
             return self.grid
         grid = np.geomspace(LARGEST, LEAST, STEPS)
         grid = grid[grid >= 10 * array_ops.eps(dtype)]
-        return max(float(largest), np.finfo(float).tiny) * grid
+        # A matrix of zeros has no scale.
+        return (float(largest) if largest > np.finfo(float).tiny ** 0.5 else 1.0) * grid
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the alpha with the smallest error for each target, shape (n_targets,).

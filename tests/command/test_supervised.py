@@ -108,4 +108,4 @@ def test_what_does_not_go_together(run, table, command, said):
 
 def test_defaults_that_depend_on_the_loss(run):
     out = " ".join(run("regress --help").split())
-    assert out.count("The default depends on the loss.") == 3  # tol, max_iter, epsilon
+    assert out.count("The default depends on the loss.") == 4  # alpha, tol, max_iter, epsilon

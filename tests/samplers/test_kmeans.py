@@ -7,11 +7,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.testing import assert_allclose
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
-from gramian import BKA, RBF, KernelRidge, KMeansCentres, Nystroem, config_context
+from gramian import BKA, RBF, Gram, KernelRidge, KMeansCentres, Nystroem, config_context
 from gramian.samplers.kmeans import centred, lloyd
 
 X = np.random.default_rng(0).standard_normal((6000, 10))
@@ -125,3 +126,25 @@ def test_fits_in_many_threads_leave_blas_as_it_was(blocks):
         for thread in threads:
             thread.join()
         assert _blas_threads() == before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", ["columns", "metric", "with a zero"])
+def test_centres_follow_the_scales_of_the_kernel(shape, dtype):
+    """They are those of rows that are scaled before."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4)).astype(dtype)
+    scales = np.array([3.0, 1.0, 0.1, 0.0 if shape == "with a zero" else 0.5])
+    if shape == "metric":
+        M = rng.standard_normal((4, 4))
+        scales = M @ M.T
+    turned = X * scales if scales.ndim == 1 else X @ scales
+    found = KMeansCentres().select(Gram(RBF(0.5, scales=scales), X), 10, np.random.default_rng(1))
+    before = KMeansCentres().select(
+        Gram(RBF(0.5), turned.astype(dtype)), 10, np.random.default_rng(1)
+    )
+    seen = found.points * scales if scales.ndim == 1 else found.points @ scales
+    assert found.points.dtype == dtype
+    assert_allclose(seen, before.points, atol=1e-3 if dtype == np.float32 else 1e-9)
+    one, other = RBF(0.5, scales=scales)(X, found.points), RBF(0.5)(turned, before.points)
+    assert_allclose(one, other, atol=1e-4)

@@ -8,6 +8,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive_integer
 from gramian.kernels import Precomputed
+from gramian.kernels.distance import scaled
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows, even_spans
 from gramian.samplers.base import (
@@ -32,7 +33,7 @@ class KMeansCentres(Sampler):
     """Centres of k-means in input space, found on a subsample; no kernel evaluation.
 
     (Zhang, Tsang and Kwok, 2008.) Sparse rows have the same centres as dense ones, as a dense
-    array.
+    array. If the kernel has scales of columns, distances between rows are those that it sees.
 
     Parameters
     ----------
@@ -75,11 +76,13 @@ class KMeansCentres(Sampler):
         example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
         starts = rng.choice(size, size=min(m, size), replace=False)
         steps = positive_integer(self, "max_iter", self.max_iter)
-        sample = _to_cluster(example)
+        scales = getattr(gram.kernel, "_column_scales", lambda: None)()
+        sample = _to_cluster(example if scales is None else scaled(example, scales))
         middle = centred(sample)
         centres, masses = lloyd(sample, starts, steps)
         filled = np.flatnonzero(array_ops.to_numpy(masses))  # fewer where rows coincide
         centres = array_ops.take_rows(centres, filled) + middle
+        centres = centres if scales is None else _unscaled(centres, scales)
         if gram.kernel.serial and array_ops.issparse(example):
             # A kernel function gets two blocks of the same kind: sparse, as the rows are.
             return Landmarks(type(example)(centres))
@@ -108,6 +111,15 @@ class KMeansCentres(Sampler):
 
     def landmark_bytes(self, rows: Rows) -> int:
         return dense_row_bytes(rows)
+
+
+def _unscaled(centres: Array, scales: np.ndarray) -> Array:
+    """Return points whose scaled columns are the centres; 0 where the kernel sees nothing."""
+    found = array_ops.host_float64(array_ops.dense(centres))
+    if scales.ndim == 2:
+        return array_ops.like(found @ np.linalg.pinv(scales), centres)
+    seen = scales != 0
+    return array_ops.like(np.where(seen, found / np.where(seen, scales, 1.0), 0.0), centres)
 
 
 def _to_cluster(sample: Array) -> Array:

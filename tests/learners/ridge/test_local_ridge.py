@@ -104,9 +104,10 @@ def test_the_search_finds_the_best_of_its_neighbours(X, Y, rule):
     model = KernelRidge(rule, kernel=fitted(INNER[1], X)).fit(X, Y[:, 0])
     best = int(model.path_.errors.argmin())
     assert model.alpha_ == model.path_.alphas[best]
-    assert len(model.path_.alphas) < 20
-    ratio = model.path_.alphas[max(best - 1, 0)] / model.path_.alphas[best]
-    assert ratio < 2  # neighbours on the fine grid were tried
+    assert len(model.path_.alphas) < 8
+    near = (rule, model.alpha_ * 10 ** np.linspace(-2, 2, 17))
+    fine = clone(model).set_params(alpha=near).fit(X, Y[:, 0])
+    assert model.path_.errors[best] <= 1.03 * fine.path_.errors.min()
 
 
 @pytest.mark.parametrize("inner", INNER)

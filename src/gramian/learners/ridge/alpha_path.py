@@ -19,7 +19,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
-from gramian.learners.ridge.exact import left_out_rows, other_memory, weighted_matrix
+from gramian.learners.ridge.blockwise import Blockwise
+from gramian.learners.ridge.exact import ExactDirect, left_out_rows, other_memory, weighted_matrix
 from gramian.learners.ridge.factored import (
     Decomposition,
     Sums,
@@ -27,6 +28,7 @@ from gramian.learners.ridge.factored import (
     from_sums,
     targets_bytes,
 )
+from gramian.learners.ridge.falkon import Streamed
 from gramian.learners.ridge.repeats import Repeats, repeats_bytes
 from gramian.learners.ridge.systems import STEPS, AlphaPath, Mean, Rule, Solution, System
 from gramian.learners.strategy import Strategy
@@ -39,7 +41,7 @@ ROUNDED = 1e-12  # a sum of squares is known to this part of it
 
 
 class PathWarning(UserWarning):
-    """The chosen alpha is the smallest or the largest of those that were tried.
+    """The chosen alpha is the smallest or the largest of those that were passed.
 
     See Also
     --------
@@ -59,8 +61,11 @@ class PathWarning(UserWarning):
 
 
 def warn_at_an_edge(solution: Solution, rule: Rule | None) -> None:
-    """Warn if the error still falls by more than a hundredth where the path of alphas ends."""
-    if rule is None or solution.path is None or solution.alphas is None:
+    """Warn if the error still falls by more than a hundredth where the user's alphas end.
+
+    The default grid needs no warning: it begins where f vanishes and ends where rounding begins.
+    """
+    if rule is None or rule.grid is None or solution.path is None or solution.alphas is None:
         return
     order = np.argsort(solution.path.alphas)
     alphas, errors = solution.path.alphas[order], solution.path.errors[order]
@@ -68,18 +73,13 @@ def warn_at_an_edge(solution: Solution, rule: Rule | None) -> None:
     if len(alphas) == 1:
         return
     falls = FLAT * errors[[1, -2]] > errors[[0, -1]]
-    ends = alphas[[0, -1]] if solution.ends is None else np.array(solution.ends)
-    small, large = (falls & (solution.alphas == ends[:, None])).any(axis=1)
+    small, large = (falls & (solution.alphas == alphas[[0, -1], None])).any(axis=1)
     if not (small or large):
         return
     end, value = ("smallest", alphas[0]) if small else ("largest", alphas[-1])
-    reason = "The target may have no noise" if small else "The kernel may explain nothing"
-    advice = "set alpha to a number, or look at gamma"
-    if rule.grid is not None:
-        advice = f"try {'smaller' if small else 'larger'} ones"
     warnings.warn(
         f"alpha={rule.error!r} chose the {end} alpha ({value:.2g}) of its path, where the error "
-        f"still falls. {reason}: {advice}.",
+        f"still falls: try {'smaller' if small else 'larger'} ones.",
         PathWarning,
         stacklevel=6,
     )
@@ -89,7 +89,9 @@ class ExactPath(Strategy[System]):
     """Choose alpha from the eigenvectors of the exact matrix."""
 
     def serves(self, system: System) -> bool:
-        return system.is_exact and system.rule is not None
+        if not system.is_exact or system.is_local or system.rule is None or system.iterates:
+            return False
+        return ExactDirect().serves(system.settled())
 
     def memory(self, system: System) -> Sequence[Amounts]:
         square = 8 * system.gram.shape[0] ** 2
@@ -100,12 +102,6 @@ class ExactPath(Strategy[System]):
     def solve(self, system: System) -> Solution:
         gram, rule = system.gram, system.rule
         assert rule is not None
-        if not gram.fits():
-            raise ValueError(
-                f"alpha={rule.error!r} decomposes the matrix, and that of {gram.shape[0]} rows is "
-                "too large to store. Use an approximation, such as kernel=Nystroem(kernel, 1000), "
-                "or set alpha to a number."
-            )
         K, B = weighted_matrix(system), system.weighted(system.Y)
         xp, mean, taken = gram.rows.xp, Mean(None), 0.0
         if system.intercept:
@@ -163,7 +159,10 @@ class FactoredPath(Strategy[System]):
     """Choose alpha from the decomposition of ZᵀWZ; "loo" takes one more pass over the rows."""
 
     def serves(self, system: System) -> bool:
-        return not system.is_exact and system.rule is not None
+        if system.is_exact or system.rule is None or system.iterates:
+            return False
+        settled = system.settled()
+        return not (Streamed().serves(settled) or Blockwise().serves(settled))
 
     def memory(self, system: System) -> Sequence[Amounts]:
         factors = system.factors

@@ -1,10 +1,11 @@
 """The best alpha of many rows on the exact matrix, by a few Cholesky factors.
 
 With A = W^½ K W^½ + alpha I and d = A⁻¹ W^½ y, a fit without row i misses its weighted target by
-d_i / (A⁻¹)_ii. All eigenvectors of K would take the time of about twenty-five factors. Instead, a
-Nyström approximation tells where on the grid the smallest error should be, and factors look for it
-from there. Rows are in random order: A⁻¹ of the last s rows follows from the last s columns of the
-factor, so half of the rows are left out at an eighth of the cost of all.
+d_i / (A⁻¹)_ii. All eigenvectors of K would take the time of about twenty-five factors. Instead, the
+same search on a third of the rows, at 1/27 of the cost, tells where on the grid the smallest error
+should be, and factors look for it from there. Rows are in random order: A⁻¹ of the last s rows
+follows from the last s columns of the factor, so half of the rows are left out at an eighth of the
+cost of all.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import scipy.linalg
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
-from gramian.learners.ridge.alpha_path import ROUNDED, factored_path
+from gramian.learners.ridge.alpha_path import ROUNDED, ExactPath
 from gramian.learners.ridge.exact import (
+    ExactDirect,
     blas_threads,
     left_out_rows,
     other_memory,
@@ -31,15 +33,17 @@ from gramian.learners.ridge.factored import Sums
 from gramian.learners.ridge.repeats import Repeats, repeats_bytes
 from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
 from gramian.learners.strategy import Strategy
-from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
-LEAST_ROWS = 1000  # of fewer, all eigenvectors take hardly longer
-LANDMARKS = 300  # of the approximation that tells where to begin
+LEAST_ROWS = 300  # of fewer, all eigenvectors take hardly longer
+FEWER = 3  # one row in so many tells where to begin
+LEAST_FEWER = 50  # rows
 LEFT_OUT = 0.5  # share of the rows
 FLAT, CLEAR = 0.999, 0.997  # of an error: hardly smaller, and clearly so
+LEVEL, WORSE = 1.01, 1.05  # times the smallest error of fewer rows: may be the best of all, or not
 STRIDE = 2  # steps of the grid between the first alphas
+MOST = 5  # alphas that several targets choose from
 USUAL = 8  # alphas that are tried, at most as a rule
 
 
@@ -47,9 +51,11 @@ class ExactSearch(Strategy[System]):
     """Search the default grid of alphas downhill, with one factor for each that is tried."""
 
     def serves(self, system: System) -> bool:
-        if not system.is_exact or system.is_local or system.rule is None:
+        if not system.is_exact or system.is_local or system.rule is None or system.iterates:
             return False
-        return system.rule.grid is None and system.gram.shape[0] >= LEAST_ROWS
+        if system.rule.grid is not None or system.gram.shape[0] < LEAST_ROWS:
+            return False
+        return ExactDirect().serves(system.settled())
 
     def memory(self, system: System) -> Sequence[Amounts]:
         gram, t = system.gram, system.n_targets
@@ -62,9 +68,11 @@ class ExactSearch(Strategy[System]):
             "kernel matrix": 8 * n**2 + (4 * n**2 if array_ops.itemsize(gram.dtype) == 4 else 0),
             "solutions": USUAL * 8 * n * (t + 1),
         }
-        # Half of the rows are left out: their part of the factor, its inverse, and squares.
+        # A third of the rows at first; then half are left out: their part of the factor, its
+        # inverse, and squares.
+        few = min(n, LEAST_ROWS)
         return [
-            {**own, "approximation": 4 * 8 * n * min(LANDMARKS, n)},
+            {**own, "fewer rows": factor // FEWER**2 + 3 * 8 * (n // FEWER) ** 2 + 4 * 8 * few**2},
             {**own, "factor": factor + 3 * 2 * n**2},
         ]
 
@@ -74,26 +82,21 @@ class ExactSearch(Strategy[System]):
         order = _order(system)
         shuffled = _shuffled(system, order)
         K = array_ops.astype(shuffled.gram.dense(), shuffled.gram.rows.xp.float64)
-        repeats = Repeats.of(shuffled)
-        grid, starts = _starts(shuffled, K, repeats)
+        K = weigh(K, shuffled)
+        grid = rule.alphas(_largest(K), system.gram.dtype)
         with blas_threads(len(order)):
-            tries = _Tries(shuffled, weigh(K, shuffled), repeats)
-            for target, start in enumerate(starts[:1] if rule.shared else starts):
-
-                def error(i: int, target: int = target) -> float:
-                    errors = tries.at(float(grid[i])).errors
-                    return float(errors.mean() if rule.shared else errors[target])
-
-                descend(error, int(start), len(grid))
+            tries = _searched(shuffled, K, grid)
         path = tries.path()
         chosen = rule.choose(path.alphas, path.errors)
         solution = _in_order(tries.solution(chosen), system, order)
-        return solution._replace(alphas=chosen, path=path, ends=(grid.min(), grid.max()))
+        return solution._replace(alphas=chosen, path=path)
 
 
 def _order(system: System) -> np.ndarray:
-    """Return a random order of the rows, with rows whose scores are wanted in the last half."""
+    """Return the rows that have a weight in random order, with sampled ones in the last half."""
     order = np.random.default_rng(0).permutation(system.gram.shape[0])
+    if system.weights is not None:
+        order = order[array_ops.host_float64(system.weights)[order] > 0]
     if system.sampled is None:
         return order
     wanted = np.isin(order, system.sampled)
@@ -101,17 +104,20 @@ def _order(system: System) -> np.ndarray:
 
 
 def _shuffled(system: System, order: np.ndarray) -> System:
-    gram = system.gram
+    """Return the system of these rows, in this order."""
+    gram, rows = system.gram, system.rows
     taken = gram.rows.take(order)
     if gram.kernel.is_matrix:
         taken = array_ops.take_columns(array_ops.dense(taken), order)
-    rows = ArrayRows(taken)
+    same = rows is gram.rows
+    matrix = Gram(gram.kernel, ArrayRows(taken))
     weights = None if system.weights is None else array_ops.take_rows(system.weights, order)
-    place = np.argsort(order)
+    place = np.zeros(gram.shape[0], dtype=int)
+    place[order] = np.arange(len(order))
     return replace(
         system,
-        matrix=Gram(gram.kernel, rows),
-        rows=rows,
+        matrix=matrix,
+        rows=matrix.rows if same else ArrayRows(rows.take(order)),
         Y=array_ops.take_rows(system.Y, order),
         weights=weights,
         sampled=None if system.sampled is None else place[system.sampled],
@@ -119,41 +125,92 @@ def _shuffled(system: System, order: np.ndarray) -> System:
 
 
 def _in_order(solution: Solution, system: System, order: np.ndarray) -> Solution:
-    return solution._replace(
-        coefficients=array_ops.take_rows(solution.coefficients, np.argsort(order))
-    )
+    """Return the solution of all rows; those without a weight have coefficients of 0."""
+    found, n = solution.coefficients, system.gram.shape[0]
+    if len(order) < n:
+        xp = array_ops.namespace(found)
+        missing = array_ops.empty((n - len(order), found.shape[1]), found, found.dtype)
+        missing[...] = 0.0
+        found = xp.concat((found, missing), axis=0)
+        order = np.concatenate((order, np.setdiff1d(np.arange(n), order)))
+    return solution._replace(coefficients=array_ops.take_rows(found, np.argsort(order)))
 
 
-def _starts(
-    system: System, K: Array, repeats: Repeats | None
-) -> tuple[np.ndarray, list[int]]:  # fmt: skip
-    """Return the grid, and where on it the best alpha of each target should be.
+def _largest(K: Array) -> float:
+    """About the largest eigenvalue, as the first rows tell."""
+    few = min(K.shape[0], LEAST_ROWS)
+    some = array_ops.host_float64(K[:few, :few])
+    return float(np.linalg.eigvalsh(some)[-1]) * K.shape[0] / few
 
-    A Nyström approximation F Fᵀ by the first rows has its own best alphas. What it leaves of the
-    diagonal acts on it like an alpha that K does not need.
+
+def _searched(system: System, K: Array, grid: np.ndarray) -> _Tries:
+    """Try alphas of the grid near the best of fewer rows."""
+    assert system.rule is not None
+    known, tries = _of_fewer(system, K, grid), _Tries(system, K, Repeats.of(system))
+    try_near(known, grid, lambda i: tries.at(float(grid[i])).errors, shared=system.rule.shared)
+    return tries
+
+
+def try_near(
+    known: AlphaPath, grid: np.ndarray, errors_at: Callable[[int], np.ndarray], *, shared: bool
+) -> None:
+    """Compute ``errors_at`` numbers of the grid, (n_targets,), near the best of fewer rows.
+
+    ``known`` are errors of fewer rows, shape (n_alphas, n_targets).
     """
-    rule, m = system.rule, min(LANDMARKS, K.shape[0])
-    assert rule is not None
-    inverse = linalg.root_and_inverse(array_ops.to_numpy(K[:m, :m]))[1]
-    F = K[:, :m] @ array_ops.like(inverse, K)
-    on_factors = replace(system, matrix=Factors(ArrayRows(F)), sampled=None)
-    sums = Sums.over(on_factors.factors, system.Y, system.weights, precise=False, stay=True)
-    solution = factored_path(rule, sums, on_factors, repeats)
-    assert solution.path is not None and solution.alphas is not None
-    xp, grid = array_ops.namespace(K), solution.path.alphas
-    left = float(xp.mean(xp.linalg.diagonal(K) - array_ops.row_norms(F)))
-    left *= system.weight / K.shape[0]
-    alphas = np.maximum(solution.alphas - max(left, 0.0), solution.alphas / 3)
-    return grid, [int(np.abs(np.log(grid / alpha)).argmin()) for alpha in alphas]
+    numbers = np.array([int(np.abs(np.log(grid / alpha)).argmin()) for alpha in known.alphas])
+    if known.errors.shape[1] > 1 and not shared:
+        best = np.array([_start(numbers, errors) for errors in known.errors.T])
+        for i in _spread(best, len(grid)):
+            errors_at(i)
+        return
+    errors = known.errors.mean(axis=1)
+    start = _start(numbers, errors)
+    # More rows hardly ever need a larger alpha.
+    worse = frozenset(numbers[(errors > WORSE * errors.min()) & (numbers < start)].tolist())
+    descend(lambda i: float(errors_at(i).mean()), start, len(grid), worse)
 
 
-def descend(error: Callable[[int], float], start: int, count: int) -> int:
+def _of_fewer(system: System, K: Array, grid: np.ndarray) -> AlphaPath:
+    """Return the errors of alphas of the grid for the first rows."""
+    count = max(K.shape[0] // FEWER, min(K.shape[0], LEAST_FEWER))
+    some = _shuffled(replace(system, sampled=None), np.arange(count)).centred()[0]
+    if LEAST_ROWS <= count < K.shape[0]:
+        return _searched(some, array_ops.copy(K[:count, :count]), grid).path()
+    assert system.rule is not None
+    path = ExactPath().solve(replace(some, rule=system.rule._replace(grid=grid))).path
+    assert path is not None
+    return path
+
+
+def _start(numbers: np.ndarray, errors: np.ndarray) -> int:
+    """Return where the error is smallest, or not far into the alphas where it is hardly larger.
+
+    ``numbers`` of alphas on the grid and their ``errors`` are those of fewer rows.
+    """
+    level = numbers[errors <= LEVEL * errors.min()]
+    if level.min() == 0:  # no alpha is too large, as for a target of noise
+        return int(level.max())
+    return int(min(numbers[errors.argmin()], level.min() + 2 * STRIDE))
+
+
+def _spread(best: np.ndarray, count: int) -> list[int]:
+    """Return a few numbers below ``count`` that reach from the smallest to the largest best."""
+    first, last = max(best.min() - STRIDE, 0), min(best.max() + STRIDE, count - 1)
+    size = min(max(-(-(last - first) // STRIDE) + 1, 1), MOST)
+    return sorted(set(np.linspace(first, last, size).round().astype(int).tolist()))
+
+
+def descend(
+    error: Callable[[int], float], start: int, count: int, worse: frozenset[int] = frozenset()
+) -> int:
     """Return a number below ``count`` near which the error is smallest, from the start downhill.
 
     Numbers a stride apart are tried, and farther ones while the error falls, until it is hardly
     smaller on both sides of the best, or a parabola through the last three is lowest beside it.
     Another is tried if a parabola promises an error that is clearly smaller. Where the error is
-    infinite, numbers are too large.
+    infinite, numbers are too large. Those that are ``worse``, as one knows before, are not tried
+    beside the start.
     """
     known: dict[int, float] = {}
 
@@ -171,6 +228,7 @@ def descend(error: Callable[[int], float], start: int, count: int) -> int:
         for step in (STRIDE, -STRIDE):
             while (
                 0 <= best + step < count
+                and not (best == start and best + step in worse)
                 and not _ends(known, best, step)
                 and at(best + step) < FLAT * at(best)
             ):

@@ -33,7 +33,9 @@ from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
 from gramian.learners.ridge.local import LocalDirect, LocalPath
+from gramian.learners.ridge.sampled import Sampled
 from gramian.learners.ridge.systems import (
+    AlphaPath,
     Rule,
     Solution,
     System,
@@ -42,7 +44,18 @@ from gramian.learners.ridge.systems import (
     rounding_shows,
     rounds_too_much,
 )
+from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import Factors
+
+# With alphas that are set, in order of preference.
+SOLVERS: tuple[Strategy[System], ...] = (
+    LocalDirect(),
+    ExactDirect(),
+    ExactIterative(),
+    Streamed(),
+    Blockwise(),
+    Factored(),
+)
 
 
 class RidgeLearner(KernelLearner):
@@ -50,15 +63,11 @@ class RidgeLearner(KernelLearner):
 
     strategies = (
         LocalPath(),
-        LocalDirect(),
         ExactSearch(),
         ExactPath(),
-        ExactDirect(),
-        ExactIterative(),
         FactoredPath(),
-        Streamed(),
-        Blockwise(),
-        Factored(),
+        *(Sampled(solver) for solver in SOLVERS),
+        *SOLVERS,
     )
     solves_factors = True
     _calibrates = False  # whether scores of left-out rows are wanted
@@ -134,8 +143,11 @@ class RidgeLearner(KernelLearner):
 
     def _solve(self, system: System) -> Solution:
         """Solve the system with the preferred strategy, keep the solution and return it."""
+        system, path = self._settled(system)
         system, means = self._sharpened(system).centred()
         solution = self._choose(system).solve(system)
+        if path is not None:
+            solution = solution._replace(path=path)
         precise = None
         default = system.rule is not None and system.rule.grid is None
         if default and solution.at_lower_end and self.approximation_ is not None:
@@ -150,21 +162,25 @@ class RidgeLearner(KernelLearner):
         self._keep(solution, system)
         return solution
 
+    def _settled(self, system: System) -> tuple[System, AlphaPath | None]:
+        """Set alpha if a sample of the rows chooses it; with the path that it is chosen from."""
+        strategy = self._choose(system)
+        if not isinstance(strategy, Sampled):
+            return system, None
+        found = strategy.solve(system)
+        too_large = frozenset(each.solver for each in system.too_large if isinstance(each, Sampled))
+        return replace(system.settled(found.alphas), too_large=too_large), found.path
+
     # All rows at once.
 
     def _check_parameters(self) -> None:
         """Check the parameters before any long computation."""
-        name, rule, fraction = type(self).__name__, self._rule(), self.validation_fraction
+        name, fraction = type(self).__name__, self.validation_fraction
         solver = choice(self, "solver", self.solver, ("auto", "direct", "iterative"))
         not_negative(self, "tol", self.tol)
         positive_integer(self, "max_iter", self.max_iter)
-        if rule is None:
+        if self._rule() is None:
             self._positive(self.alpha)
-        elif solver == "iterative" or fraction is not None:
-            raise ValueError(
-                f"alpha={rule.error!r} of {name} needs a decomposition: leave out "
-                "solver='iterative' and validation_fraction, or set alpha to a number."
-            )
         if fraction is None:
             return
         if not is_real(fraction) or not 0 < fraction < 1:
@@ -204,16 +220,13 @@ class RidgeLearner(KernelLearner):
 
     def _add(self, system: System) -> None:
         """Add a batch to the sums, and solve for the coefficients."""
-        rule = system.rule
         if self.validation_fraction is not None:
             raise ValueError(
                 f"partial_fit of {type(self).__name__} does not iterate: leave out "
                 "validation_fraction, which applies only to fit."
             )
-        if rule is not None and rule.error == "loo":
-            raise ValueError(
-                "alpha='loo' needs all rows at once; with partial_fit, use alpha='gcv'."
-            )
+        # The rows of earlier batches are gone, so that none can be left out.
+        rule = None if system.rule is None else system.rule._replace(error="gcv")
         factors, before = system.factors, self.__dict__.get("_sums")
         if before is not None and before.right.shape[1] != system.n_targets:
             raise ValueError(

@@ -54,8 +54,8 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
     Parameters
     ----------
     alpha, kernel, fit_intercept, solver, tol, max_iter, validation_fraction, random_state
-        As in :class:`KernelRidge`; alpha may have one number per class. "loo" and "gcv" choose one
-        alpha for all classes, by the error on the targets -1 and 1.
+        As in :class:`KernelRidge`; alpha may have one number per class. "loo", the default, and
+        "gcv" choose one alpha for all classes, by the error on the targets -1 and 1.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" gives more weight to rare classes.
 
@@ -80,7 +80,7 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
     >>> from sklearn.datasets import load_iris
     >>> from gramian import KernelRidgeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> KernelRidgeClassifier(alpha="loo").fit(X, y).score(X, y) > 0.95
+    >>> KernelRidgeClassifier().fit(X, y).score(X, y) > 0.95
     True
     """
 
@@ -90,7 +90,7 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
 
     def __init__(
         self,
-        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = "loo",
         kernel: LearnerKernel = "rbf",
         *,
         class_weight: dict | Literal["balanced"] | None = None,
@@ -149,7 +149,8 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
                 weights = array_ops.host_float64(system.weights)
             weights = np.where(np.isin(np.arange(n), numbers), 0.0, weights)
             training = rows.place.align(weights, rows.xp.float64)
-            model._solve(replace(system, weights=training, sampled=None))
+            settled = system.settled(np.full(system.n_targets, self.alpha_))
+            model._solve(replace(settled, weights=training, sampled=None))
         scores = model._values(ArrayRows(rows.take(numbers)))
         return replace(system, sampled=numbers), array_ops.host_float64(scores)
 

@@ -29,14 +29,21 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
 
     Parameters
     ----------
-    alpha : float, array of shape (n_targets,), "loo", "gcv" or tuple, default=1.0
+    alpha : float, array of shape (n_targets,), "loo", "gcv" or tuple, default="loo"
         The penalty: a positive number, or one per target. "loo" chooses it for each target by the
         leave-one-out error (a row of weight 2 is left out with all its weight), "gcv" by
-        generalised cross-validation. The grid falls from the largest eigenvalue of the matrix by
-        ten orders of magnitude (six for float32). One decomposition serves all of it. On the exact
-        matrix of 1,000 rows or more, a Nyström approximation tells where to look, and Cholesky
-        factors for a few alphas of the grid settle it, with errors of half of the rows, drawn at
-        random. To choose from your own values, pass ``("loo", [0.1, 1.0, 10.0])``; all are tried.
+        generalised cross-validation. The grid falls from a hundred times the largest eigenvalue of
+        the matrix, where f vanishes, by twelve orders of magnitude (eight for float32).
+
+        With an approximation, one decomposition serves all of the grid. On the exact matrix of 300
+        rows or more, the same search on a third of the rows tells where to look, and Cholesky
+        factors for a few alphas settle it (at most five for several targets together), with errors
+        of half of the rows, drawn at random. Where a fit iterates, or its matrix is too large to
+        store, a random sample of at most 2,000 rows chooses alpha, with K or its approximation on
+        these rows; ``solver="direct"`` asks for all rows. ``partial_fit``, whose earlier rows are
+        gone, uses "gcv" in place of "loo".
+
+        To choose from your own values, pass ``("loo", [0.1, 1.0, 10.0])``; all are tried.
     kernel : str, Kernel, Approximation or callable, default="rbf"
         See :func:`gramian.kernel_names` for the names. ``kernel__gamma`` sets its parameters.
     fit_intercept : bool, default=True
@@ -56,8 +63,8 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
         Iterate, and hold out this fraction of the rows, drawn at random, to stop early: after five
         iterations without a smaller error on them. The coefficients are those with the smallest
         error. Stopping early is a regulariser: conjugate gradients fit large, smooth components
-        first and noise last. So a small alpha (1e-6, say) with early stopping replaces the choice
-        of alpha, at the cost of one fit and of the rows held out.
+        first and noise last. So a small alpha (1e-6, say) with early stopping can replace the
+        choice of alpha, at the cost of one fit and of the rows held out.
     random_state : int, Generator or None, default=None
         Draws the preconditioner's pivots or rows, the held-out rows, and the rows that determine
         kernel parameters such as gamma="median".
@@ -73,8 +80,8 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
     alpha_ : float or array of shape (n_targets,)
         The penalty in use; one per target if y is two-dimensional.
     path_ : AlphaPath or None
-        If alpha was chosen: the ``alphas`` tried, and their mean squared ``errors``, shape
-        (n_alphas,) or (n_alphas, n_targets).
+        If alpha was chosen: the ``alphas`` tried, and their mean squared ``errors`` (of the sample,
+        if that chose), shape (n_alphas,) or (n_alphas, n_targets).
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
     approximation_ : Approximation or None
@@ -106,17 +113,17 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
     >>> model.predict([[np.pi / 2]]).round(2)
     array([1.])
 
-    Choose the penalty by the leave-one-out error:
+    By default, the leave-one-out error chooses the penalty:
 
     >>> noisy = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(50)
-    >>> model = KernelRidge(alpha=("loo", [1e-3, 1.0, 1e3]), kernel=RBF(gamma=1.0)).fit(X, noisy)
-    >>> model.alpha_
-    1.0
+    >>> model = KernelRidge(kernel=RBF(gamma=1.0)).fit(X, noisy)
+    >>> 0.1 < model.alpha_ < 10
+    True
     """
 
     def __init__(
         self,
-        alpha: float | Array | tuple | Literal["loo", "gcv"] = 1.0,
+        alpha: float | Array | tuple | Literal["loo", "gcv"] = "loo",
         kernel: LearnerKernel = "rbf",
         *,
         fit_intercept: bool = True,
@@ -156,8 +163,9 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
         The result is that of ``fit`` on all rows, with an approximation that is fitted to the first
         batch, or was fitted before it was passed as ``kernel``. A plain kernel is replaced by its
         Nyström approximation with √n·log n landmarks, for a first batch of n rows. Only the inner
-        products of the rows' features are stored; ``alpha="gcv"`` needs no more. ``fit`` stores no
-        such products, so the first call after it starts again. ``solver`` applies only to ``fit``.
+        products of the rows' features are stored. "gcv" needs no more, so it takes the place of
+        ``alpha="loo"``, and chooses alpha again in each call. ``fit`` stores no such products, so
+        the first call after it starts again. ``solver`` applies only to ``fit``.
 
         Examples
         --------

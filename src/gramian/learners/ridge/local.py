@@ -17,17 +17,18 @@ import numpy as np
 
 from gramian.backend import array_ops, linalg
 from gramian.backend.memory import Amounts
+from gramian.learners.ridge.alpha_search import try_near
 from gramian.learners.ridge.block_systems import Blocks, amounts, local_of
 from gramian.learners.ridge.exact import left_out_rows
 from gramian.learners.ridge.factored import Sums
 from gramian.learners.ridge.repeats import Repeats, repeats_bytes
+from gramian.learners.ridge.sampled import best_of_sample, sample_bytes
 from gramian.learners.ridge.systems import AlphaPath, Solution, System, indefinite
 from gramian.learners.strategy import Strategy
 from gramian.matrices.block_function import BlockFunction
 
-COARSE = 8  # of the steps of the grid of alphas, at first
 ROUNDED = 1e-12  # what rounding may leave of 1
-SAMPLED = 500  # rows that tell the largest eigenvalue
+SAMPLED = 500  # rows that tell the largest eigenvalue, and where to begin
 
 
 class LocalDirect(Strategy[System]):
@@ -44,14 +45,14 @@ class LocalDirect(Strategy[System]):
 
 
 class LocalPath(Strategy[System]):
-    """Choose alpha by leaving out rows, with factors for few alphas: first far apart, then near."""
+    """Choose alpha by leaving out rows, with factors for few alphas near the best of a sample."""
 
     def serves(self, system: System) -> bool:
-        return system.is_local and system.rule is not None
+        return system.is_local and system.rule is not None and not system.iterates
 
     def memory(self, system: System) -> Sequence[Amounts]:
-        sampled = 5 * 8 * min(system.factors.shape[0], SAMPLED) ** 2
-        equal = {"equal rows": repeats_bytes(system)}
+        n, equal = system.factors.shape[0], {"equal rows": repeats_bytes(system)}
+        sampled = max(5 * 8 * min(n, SAMPLED) ** 2, sample_bytes(system, SAMPLED))
         return [{"sampled rows": sampled}, {**equal, **amounts(system)}]
 
     def solve(self, system: System) -> Solution:
@@ -60,20 +61,22 @@ class LocalPath(Strategy[System]):
         grid = rule.alphas(_largest(system), local_of(system).dtype)
         repeats = Repeats.of(system, local_of(system).groups.labels)
         errors: dict[int, np.ndarray] = {}
-        step = 1 if rule.grid is not None else COARSE
-        wanted = list(range(0, len(grid), step))
-        while wanted:
-            for i in wanted:
+
+        def errors_at(i: int) -> np.ndarray:
+            if i not in errors:
                 try:
                     errors[i] = _error(system, float(grid[i]), rule.error, repeats)
                 except linalg.NotPositiveDefiniteError:  # alpha is below rounding
                     errors[i] = np.full(system.n_targets, np.inf)
-            tried = np.array(sorted(errors))
-            table = np.array([errors[i] for i in tried])
-            table = table.mean(axis=1, keepdims=True) if rule.shared else table
-            step //= 2
-            near = {int(i) + side for i in tried[table.argmin(axis=0)] for side in (-step, step)}
-            wanted = sorted(i for i in near - set(errors) if step and 0 <= i < len(grid))
+            return errors[i]
+
+        if rule.grid is None:
+            known = best_of_sample(system, SAMPLED).path
+            assert known is not None
+            try_near(known, grid, errors_at, shared=rule.shared)
+        else:
+            for i in range(len(grid)):
+                errors_at(i)
         tried = np.array(sorted(errors))
         path = AlphaPath(grid[tried], np.array([errors[i] for i in tried]))
         chosen = rule.choose(path.alphas, path.errors)

@@ -30,8 +30,8 @@ PATIENCE = 5  # iterations without a smaller error on the held-out rows, before 
 
 
 SAMPLED = 256  # rows on which rounding is measured
-STEPS = 41  # alphas in the default grid
-LEAST = 1e-10  # its smallest alpha, relative to the largest eigenvalue
+STEPS = 49  # alphas in the default grid
+LARGEST, LEAST = 1e2, 1e-10  # its ends, relative to the largest eigenvalue
 
 
 class Rule(NamedTuple):
@@ -42,12 +42,13 @@ class Rule(NamedTuple):
     shared: bool
 
     def alphas(self, largest: float, dtype: DType) -> np.ndarray:
-        """Return the grid, by default from about the largest eigenvalue down to rounding."""
+        """Return the grid, by default from far above the largest eigenvalue down to rounding."""
         if self.grid is not None:
             return self.grid
-        grid = np.geomspace(1.0, LEAST, STEPS)
+        grid = np.geomspace(LARGEST, LEAST, STEPS)
         grid = grid[grid >= 10 * array_ops.eps(dtype)]
-        return max(float(largest), np.finfo(float).tiny) * grid
+        # A matrix of zeros has no scale.
+        return (float(largest) if largest > np.finfo(float).tiny ** 0.5 else 1.0) * grid
 
     def choose(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Return the alpha with the smallest error for each target, shape (n_targets,).
@@ -85,6 +86,11 @@ class System(Problem):
     def iterates(self) -> bool:
         """Whether the parameters require an iteration."""
         return self.solver == "iterative" or self.validates
+
+    def settled(self, alphas: np.ndarray | None = None) -> System:
+        """Return the system with alphas (n_targets,) that are set; any, while a fit is planned."""
+        count = 1 if self.rule is None or self.rule.shared else self.n_targets
+        return replace(self, rule=None, alphas=np.ones(count) if alphas is None else alphas)
 
     @property
     def sample_size(self) -> int:
@@ -200,7 +206,6 @@ class Solution(NamedTuple):
     met: bool = True  # whether the tolerance was met, or the held-out rows ended the iteration
     alphas: np.ndarray | None = None  # the chosen ones, (n_targets,)
     path: AlphaPath | None = None  # all that were tried
-    ends: tuple[float, float] | None = None  # of the grid, if only a part of it was tried
     left_out: np.ndarray | None = None  # scores of the sampled rows, (rows, n_targets)
     function: BlockFunction | None = None  # what coefficients of rows in blocks are for new rows
 

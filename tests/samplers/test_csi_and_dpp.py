@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian import RBF, Gram
+from gramian import RBF, Gram, KernelRidge, Nystroem
 from gramian.samplers.csi import CSI
 from gramian.samplers.dpp import KDPP, _swapped, swaps
 
@@ -262,6 +262,21 @@ def test_on_a_slow_spectrum_it_predicts_better_than_the_published_form(seed):
     uniform = [loss(K, rng.choice(250, 20, replace=False), Y) for _ in range(5)]
     assert found < 0.7 * np.mean(uniform)
     assert found < 0.9 * loss(K, as_published(K, Y, 20, 20, 0.99, True), Y)
+
+
+def test_on_slow_spectra_the_default_predicts_unseen_rows_better_than_uniform_rows():
+    errors = {"csi": [], "uniform": []}
+    for seed in range(10):
+        X = np.random.default_rng(seed).standard_normal((900, 5 if seed % 2 else 10))
+        gamma = 1.0 if seed % 2 else 0.2
+        y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+        for name, found in errors.items():
+            approximation = Nystroem(RBF(gamma), 50, landmarks=name, random_state=seed)
+            model = KernelRidge(0.1, approximation).fit(X[:400], y[:400])
+            found.append(1 - model.score(X[400:], y[400:]))
+    ratios = np.divide(errors["csi"], errors["uniform"])
+    assert ratios.mean() < 0.8
+    assert (ratios < 1).all()
 
 
 def test_what_it_says_of_a_bad_target_or_parameter():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from math import ceil, isqrt, sqrt
@@ -40,11 +41,15 @@ CORE_COPIES = 6  # copies of the landmarks' matrix during its decomposition
 
 @dataclass(frozen=True, eq=False)
 class NystroemPlan(Plan):
-    """Also what chooses the landmarks, how many at first, and how many at most."""
+    """Also what chooses the landmarks, how many at first, and how many at most.
+
+    ``settle``, if given, reduces the count once the kernel is fitted.
+    """
 
     sampler: Sampler = field(kw_only=True)
     count: int = field(kw_only=True)
     most: int = field(kw_only=True)
+    settle: Callable[[Gram, np.random.Generator, Array | None], int] | None = None
 
 
 class Nystroem(ProjectedApproximation):
@@ -145,7 +150,8 @@ class Nystroem(ProjectedApproximation):
         self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: NystroemPlan
     ) -> int:
         choice(self, "truncation", self.truncation, ("embedding", "core"))
-        m, sampler = plan.count, plan.sampler
+        sampler = plan.sampler
+        m = plan.count if plan.settle is None else plan.settle(gram, rng, y)
         self._warn_of_count(gram.shape[0])
         if sampler.needs_target and y is None:
             raise ValueError(

@@ -12,6 +12,7 @@ from gramian.experiments.kernel_jl import KERNEL_JL
 from gramian.experiments.kernel_kmeans import KERNEL_KMEANS
 from gramian.experiments.kmeans_bounds import KMEANS_BOUNDS
 from gramian.experiments.kmeans_landmarks import KMEANS_LANDMARKS
+from gramian.experiments.kmeans_risk import KMEANS_RISK
 from gramian.experiments.lemmas import LEMMAS
 from gramian.experiments.meka import MEKAS
 from gramian.experiments.meka_theorems import MEKA_THEOREMS
@@ -40,7 +41,7 @@ BY_PAPER = (
     (*IRIS, *PROPOSALS, *LEMMAS, *THEOREMS),
     EXACT,
     (*BLOCKWISE, *MEKAS, *MEKA_THEOREMS),
-    (*KERNEL_KMEANS, *KMEANS_LANDMARKS, *KMEANS_BOUNDS, *KMEANS_RATES),
+    (*KERNEL_KMEANS, *KMEANS_LANDMARKS, *KMEANS_BOUNDS, *KMEANS_RATES, *KMEANS_RISK),
     (*KERNEL_JL, *JL_BOUNDS, *JL_RATES),
     DC_SVM,
 )

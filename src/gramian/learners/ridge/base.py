@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.approximations import Approximation, Nystroem
+from gramian.approximations.base import Plan
+from gramian.approximations.nystroem import NystroemPlan
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, is_real, not_negative, positive_integer
@@ -32,6 +34,7 @@ from gramian.learners.ridge.blockwise import Blockwise
 from gramian.learners.ridge.exact import ExactDirect, ExactIterative
 from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
+from gramian.learners.ridge.landmark_count import LandmarkCount, most_landmarks
 from gramian.learners.ridge.local import LocalDirect, LocalPath
 from gramian.learners.ridge.sampled import Sampled
 from gramian.learners.ridge.systems import (
@@ -81,7 +84,20 @@ class RidgeLearner(KernelLearner):
     random_state: RandomState
 
     def _default_approximation(self, kernel: Kernel, n: int) -> Approximation:
-        return Nystroem(kernel, max(int(n**0.5 * np.log(n)), 1))
+        return Nystroem(kernel, most_landmarks(n))
+
+    def _factors(
+        self, plan: Plan, rng: np.random.Generator, weights: Array | None, y: Array | None
+    ) -> Factors:
+        if isinstance(self.kernel, Approximation) or not isinstance(plan, NystroemPlan):
+            return super()._factors(plan, rng, weights, y)
+        rule = self._rule()
+        alphas = self._positive(self.alpha) if rule is None else rule.grid
+        count = LandmarkCount(alphas, plan.count, weights)
+        factors = super()._factors(replace(plan, settle=count), rng, weights, y)
+        assert isinstance(self.approximation_, Nystroem)
+        self.approximation_.n_components = len(self.approximation_.landmarks_)
+        return factors
 
     def estimate_memory(
         self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False, n_targets: int = 1

@@ -21,11 +21,12 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
     is not penalised: far from the data, predictions of a kernel such as RBF tend to b.
 
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
-    kernel is replaced by its Nyström approximation with √n·log n landmarks. ``Exact(kernel)`` gives
-    the exact solution at any size: by conjugate gradients with a pivoted Cholesky preconditioner,
-    without storing the matrix, or by a Cholesky factor if n / 1000 iterations are not enough and
-    the memory budget allows it. On a GPU, up to 30,000 rows are factorised at once, and conjugate
-    gradients keep the matrix if the budget allows it.
+    kernel is replaced by its Nyström approximation with √n·log n landmarks, or up to twice as many
+    if the effective dimension of a sample asks for them; a warning says what is lost if these are
+    too few. ``Exact(kernel)`` gives the exact solution at any size: by conjugate gradients with a
+    pivoted Cholesky preconditioner, without storing the matrix, or by a Cholesky factor if n / 1000
+    iterations are not enough and the memory budget allows it. On a GPU, up to 30,000 rows are
+    factorised at once, and conjugate gradients keep the matrix if the budget allows it.
 
     Parameters
     ----------
@@ -162,10 +163,10 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
 
         The result is that of ``fit`` on all rows, with an approximation that is fitted to the first
         batch, or was fitted before it was passed as ``kernel``. A plain kernel is replaced by its
-        Nyström approximation with √n·log n landmarks, for a first batch of n rows. Only the inner
-        products of the rows' features are stored. "gcv" needs no more, so it takes the place of
-        ``alpha="loo"``, and chooses alpha again in each call. ``fit`` stores no such products, so
-        the first call after it starts again. ``solver`` applies only to ``fit``.
+        Nyström approximation, as in ``fit``, with landmarks for the n rows of the first batch. Only
+        the inner products of the rows' features are stored. "gcv" needs no more, so it takes the
+        place of ``alpha="loo"``, and chooses alpha again in each call. ``fit`` stores no such
+        products, so the first call after it starts again. ``solver`` applies only to ``fit``.
 
         Examples
         --------

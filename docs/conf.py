@@ -94,7 +94,7 @@ sphinx_gallery_conf = {
 
 HERE = Path(__file__).parent
 # Pages of docs/ that have a place outside the guide; every other one belongs to it.
-ELSEWHERE = {"index", "performance", "design", "reproduction", "results"}
+ELSEWHERE = {"index", "performance", "design", "reproduction", "breaks", "results"}
 # Files of the repository that are pages too.
 FILES = {
     "project/contributing": "CONTRIBUTING.md",

@@ -349,12 +349,20 @@ def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "verdicts.md").read_text().count("| reproduced | 10 of 10 |") == 1
 
 
-def test_the_command_tries_breaks(capsys, monkeypatch):
-    assert main(["reproduce", "001/ridge", "--breaks"]) == 0
+def test_the_command_tries_breaks(capsys, monkeypatch, tmp_path):
+    page = tmp_path / "breaks.md"
+    arguments = ["reproduce", "001/ridge", "--breaks", "--summary", str(page)]
+    assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "predictions plus 1e-6" in said and "2 tried, 2 noticed" in said
+    text = page.read_text(encoding="utf-8")
+    assert "2 breaks tried; 0 went unnoticed." in text
+    assert text.count("| 001/ridge | ") == 2
+    assert main(arguments) == 2  # the page is there
+    assert "use --force to replace it" in capsys.readouterr().err
     monkeypatch.setattr("gramian.experiments.exact.Ridge.breaks", (Break("nothing", ()),))
-    assert main(["reproduce", "001/ridge", "--breaks"]) == 2
+    assert main([*arguments, "--force"]) == 2
+    assert "| nothing | **nothing** |" in page.read_text(encoding="utf-8")
     assert "1 break went unnoticed: 001/ridge (nothing)" in capsys.readouterr().err
 
 

@@ -60,7 +60,9 @@ def add_options(parser: arguments.Parser) -> None:
         help="the report; the numbers are written next to it as .json; default: reproduction.html",
     )
     output.add_argument(
-        "--summary", metavar="FILE", help="also write the verdicts as Markdown; must end in .md"
+        "--summary",
+        metavar="FILE",
+        help="also write the verdicts, or with --breaks the table, as Markdown; must end in .md",
     )
     output.add_argument("--force", action="store_true", help="replace existing files")
     arguments.add_run(parser, seed=False)
@@ -70,19 +72,19 @@ def run(args: Namespace, screen: Screen) -> None:
     if LIST in args.what:
         _list([name for name in args.what if name != LIST], screen)
         return
+    summary = Path(args.summary).expanduser() if args.summary else None
+    if summary:
+        if summary.suffix.lower() != ".md":
+            raise UsageError(f"The summary {str(summary)!r} must end in .md.")
+        check_free(summary, "--summary", force=args.force)
     if args.breaks:
-        _break(args.what or ["all"], screen)
+        _break(args.what or ["all"], screen, summary)
         return
     path = Path(args.output).expanduser()
     if path.suffix.lower() != ".html":
         raise UsageError(f"The output {str(path)!r} must end in .html.")
     for each in (path, numbers_beside(path)):
         check_free(each, "--output", force=args.force)
-    summary = Path(args.summary).expanduser() if args.summary else None
-    if summary:
-        if summary.suffix.lower() != ".md":
-            raise UsageError(f"The summary {str(summary)!r} must end in .md.")
-        check_free(summary, "--summary", force=args.force)
     with screen.timed():
         found = experiments.reproduce(
             args.what or ["all"],
@@ -94,10 +96,7 @@ def run(args: Namespace, screen: Screen) -> None:
     found.report(path)
     screen.line("report", f"→ {path}")
     screen.line("numbers", f"→ {numbers_beside(path)}")
-    if summary:
-        with whole_file(summary) as file:
-            file.write(found.summary().encode("utf-8"))
-        screen.line("summary", f"→ {summary}")
+    _write(found.summary(), summary, screen)
     missing = [each for each in found.outcomes if each.reproduced is None]
     if missing:
         raise UsageError(
@@ -106,7 +105,14 @@ def run(args: Namespace, screen: Screen) -> None:
         )
 
 
-def _break(names: list[str], screen: Screen) -> None:
+def _write(text: str, path: Path | None, screen: Screen) -> None:
+    if path is not None:
+        with whole_file(path) as file:
+            file.write(text.encode("utf-8"))
+        screen.line("summary", f"→ {path}")
+
+
+def _break(names: list[str], screen: Screen, summary: Path | None) -> None:
     def show(trial: trials.Trial) -> None:
         said = f"{trial.experiment:<22}{trial.broken:<36}{trial.noticed or 'NOT NOTICED'}"
         screen.print(visible(said))
@@ -115,6 +121,7 @@ def _break(names: list[str], screen: Screen) -> None:
         found = trials.table(names, show)
     missed = [each for each in found if each.noticed is None]
     screen.line("breaks", f"{len(found)} tried, {len(found) - len(missed)} noticed")
+    _write(trials.markdown(found), summary, screen)
     if missed:
         named = ", ".join(f"{each.experiment} ({each.broken})" for each in missed)
         raise UsageError(f"{counted(len(missed), 'break')} went unnoticed: {named}.")

@@ -288,7 +288,7 @@ def subsampled_components(model: BaseEstimator, X: np.ndarray) -> dict[str, floa
     Z = np.asarray(model.transform(X[some]), dtype=np.float64)
     return {
         "off the formula": off(Z @ Z.T, wanted @ wanted.T),
-        "landmarks missing": model.s - len(np.unique(points, axis=0)),
+        "landmarks missing": model.s - len(np.unique(model.sample_.indices)),
     }
 
 

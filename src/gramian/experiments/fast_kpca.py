@@ -28,7 +28,7 @@ class FastKPCA(Approximation):
         self.random_state = random_state
 
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Array | None, plan: Plan) -> int:
-        sample = Uniform().select(gram, self.s, rng)
+        self.sample_ = sample = Uniform().select(gram, self.s, rng)
         K = gram_of(gram, sample).dense()
         K -= K.mean(axis=0)
         K -= K.mean(axis=1)[:, None]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend.config import config_context
 from gramian.backend.threads import one_blas_thread
+from gramian.backend.wording import counted
 from gramian.experiments.audits import agreement
 from gramian.experiments.base import Check, Experiment, Unit
 from gramian.experiments.breaks import Break
@@ -96,3 +97,27 @@ def table(
             if callback is not None:
                 callback(found[-1])
     return found
+
+
+def markdown(trials: list[Trial]) -> str:
+    """Return the table as a page, in Markdown."""
+    missed = sum(each.noticed is None for each in trials)
+    lines = [
+        "# Methods broken on purpose",
+        "",
+        "A verdict that a broken method does not change proves nothing. So each experiment of "
+        "[the papers](reproduction.md) lists ways to break what it measures, and its verdict must "
+        "notice every one of them. `gramian reproduce --breaks --summary breaks.md` breaks the "
+        "methods, on small data, and writes this page. *Noticed by* is the first check that holds "
+        "without the break and fails with it.",
+        "",
+        f"{counted(len(trials), 'break')} tried; {missed} went unnoticed.",
+        "",
+        "| experiment | break | noticed by |",
+        "| --- | --- | --- |",
+    ]
+    for each in trials:
+        said = each.noticed or "**nothing**"
+        cells = (each.experiment, each.broken, said.replace("|", "\\|").replace("<", "&lt;"))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

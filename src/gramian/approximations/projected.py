@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramian.approximations.base import Approximation
-from gramian.backend import array_ops
+from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.pairings import Tile, tile_memory
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, Rows, even_spans
+from gramian.rows import ArrayRows, Rows, even_spans, walks
 from gramian.samplers import Landmarks
 
 if TYPE_CHECKING:
@@ -142,6 +142,11 @@ class ProjectedKernel:
     @property
     def work_bytes(self) -> int:
         """The memory that ``features`` takes per row, in addition to the block and its result."""
+        if self._fused is not None:  # copies of the row
+            return 3 * self.points.shape[1] * array_ops.itemsize(self.projection.dtype)
+        return self._tile_row_bytes()
+
+    def _tile_row_bytes(self) -> int:
         columns = min(self.points.shape[0], tiles.tile_columns(self.points))
         return columns * array_ops.itemsize(self.projection.dtype)
 
@@ -173,6 +178,17 @@ class ProjectedKernel:
             return product if self.offset is None else product + self.offset
         if out is None:
             out = array_ops.empty((x.shape[0], self.width), P, P.dtype)
+        if self._fused is None:
+            return self._stored(x, out)
+        # The program takes larger blocks than tiles of kernel values leave room for.
+        room = min(walks.DEVICE_BYTES, config.memory_budget() // 32)
+        for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes(), 1)):
+            self._stored(x[start:stop, :], out[start:stop, :])
+        return out
+
+    def _stored(self, x: Array, out: Array) -> Array:
+        """The same in ``out``, with one tile of kernel values stored at a time."""
+        P = self.projection
         for i, (size, tile, panels) in enumerate(self._tiles):
             values = tile(x, tiles.scratch(x.shape[0], size, P, P.dtype))
             for columns, count, part in panels:

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from gramian.backend.array_ops import Array
+from gramian.backend.triton_split import dot, leading_and_rest
 
 __all__ = ["nearest_centres"]
 
@@ -20,8 +21,8 @@ MOST_CENTRES = 128  # in a tile
 
 @triton.jit
 def _nearest(
-    Z, C, offset, labels, least, n, r, k, z_row,
-    PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
+    Z, C, C_rest, offset, labels, least, n, r, k, z_row,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTRES: tl.constexpr,
 ):  # fmt: skip
     """Find the smallest of zᵀc + offset over all centres c, for a tile of rows z."""
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -40,12 +41,11 @@ def _nearest(
                 mask=is_row[:, None] & (here[None, :] < r),
                 other=0.0,
             )
-            right = tl.load(
-                C + centres[None, :] * r + here[:, None],
-                mask=(here[:, None] < r) & is_centre[None, :],
-                other=0.0,
-            )
-            total = tl.dot(z, right, total, input_precision=PRECISION)
+            at = centres[None, :] * r + here[:, None]
+            inside = (here[:, None] < r) & is_centre[None, :]
+            right = tl.load(C + at, mask=inside, other=0.0)
+            rest = tl.load(C_rest + at, mask=inside, other=0.0)
+            total = dot(z, right, rest, total, True)
         lengths = tl.load(offset + centres, mask=is_centre, other=float("inf"))
         values = total + lengths[None, :]
         smallest = tl.min(values, axis=1)
@@ -67,8 +67,7 @@ def nearest_centres(z: Array, C: Array, offset: Array) -> tuple[Array, Array]:
     least = torch.empty(n, dtype=torch.float32, device=z.device)
     if n:
         _nearest[(triton.cdiv(n, TILE["ROWS"]),)](
-            z, C.T.contiguous(), offset, labels, least, n, r, k, z.stride(0),
-            PRECISION="tf32x3", CENTRES=min(max(16, triton.next_power_of_2(k)), MOST_CENTRES),
-            **TILE,
+            z, *leading_and_rest(C.T.contiguous()), offset, labels, least, n, r, k, z.stride(0),
+            CENTRES=min(max(16, triton.next_power_of_2(k)), MOST_CENTRES), **TILE,
         )  # fmt: skip
     return labels, least

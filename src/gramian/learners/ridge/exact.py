@@ -301,13 +301,8 @@ def _preconditioner(F: Array, alphas: np.ndarray) -> Callable[[Array], Array]:
     turned = xp.matrix_transpose(F)
     inner = turned @ F
     shifts = np.maximum(alphas, 1e-12 * float(xp.sum(xp.linalg.diagonal(inner))))
-    solve, divided = linalg.shifted_solver(inner, shifts), array_ops.like(1.0 / shifts, F)
-
-    def apply(V: Array) -> Array:
-        small = solve(array_ops.to_numpy(turned @ V))
-        return (V - F @ array_ops.like(small, V)) * divided
-
-    return apply
+    solve, divided = linalg.shifted_inverse(inner, shifts), array_ops.like(1.0 / shifts, F)
+    return lambda V: (V - F @ solve(turned @ V)) * divided
 
 
 def other_memory(system: System) -> Amounts:

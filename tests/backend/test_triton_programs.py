@@ -203,7 +203,7 @@ class TestUsedByTheLibrary:
         X = rows(rng, 150, 5)
         sketch = gramian.KernelJL(RBF(0.3), count, n_samples=60, random_state=0)
         found = sketch.fit(tensor(X)).transform(tensor(X))
-        assert bool(self.calls) == (count == 10)
+        assert self.calls
         plain = sketch.fit_transform(X.astype(float))
         assert_close(found, plain, atol=1e-5 * np.abs(plain).max())
 

@@ -15,8 +15,8 @@ from gramian.backend.triton_split import dot, leading_and_rest
 
 __all__ = ["nearest_centres"]
 
-TILE: dict[str, int] = {"ROWS": 128, "COLUMNS": 32, "num_warps": 8, "num_stages": 3}
-MOST_CENTRES = 128  # in a tile
+TILE: dict[str, int] = {"ROWS": 128, "COLUMNS": 32, "num_warps": 4, "num_stages": 3}
+MOST_CENTRES = 64  # in a tile
 
 
 @triton.jit

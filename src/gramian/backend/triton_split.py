@@ -17,12 +17,16 @@ KEPT = tl.constexpr(-8192)  # the bits of a float32 that TF32 has
 
 @triton.jit
 def dot(a, b, b_rest, total, THRICE: tl.constexpr):
-    """Return total + a b, with b split into its leading bits and a rest; once, in TF32 only."""
+    """Return total + a b, with b split into its leading bits and a rest; once, in TF32 only.
+
+    Tensor cores cut off what they add up. Sums of a tile are therefore added to the total outside
+    of them, where they are rounded.
+    """
     if THRICE:
         leading = (a.to(tl.int32, bitcast=True) & KEPT).to(tl.float32, bitcast=True)
-        total = tl.dot(a - leading, b, total, input_precision="tf32")
-        total = tl.dot(leading, b_rest, total, input_precision="tf32")
-        return tl.dot(leading, b, total, input_precision="tf32")
+        small = tl.dot(a - leading, b, input_precision="tf32")
+        small = tl.dot(leading, b_rest, small, input_precision="tf32")
+        return total + tl.dot(leading, b, small, input_precision="tf32")
     return tl.dot(a, b, total, input_precision="tf32")
 
 

@@ -52,10 +52,7 @@ def each_block(
 ) -> list[Result]:
     """Call ``function(i, generator)`` for each block in threads, each with its own generator."""
     generators = rng.spawn(len(grams))
-    example = grams[0].rows.example()
-    # With rows on a GPU, too, most of the work is small matrices on the host.
-    own_threads = array_ops.runs_own_threads(example) and not array_ops.is_on_gpu(example)
-    serial = grams[0].kernel.serial or own_threads
+    serial = grams[0].kernel.serial or array_ops.runs_own_threads(grams[0].rows.example())
     blocks = range(len(grams))
     return side_by_side(lambda i: function(i, generators[i]), blocks, "blocks", serial=serial)
 

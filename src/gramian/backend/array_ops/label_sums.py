@@ -10,7 +10,7 @@ from gramian.backend.array_ops.conversion import astype, like, to_numpy
 from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace
 from gramian.backend.typing import Array
 
-FEW = 64  # clusters, up to which sums are a product with the matrix of memberships
+FEW = 256  # clusters, up to which sums are a product with the matrix of memberships
 SLAB = 65_536  # rows that are sorted by label together
 
 
@@ -27,11 +27,15 @@ def sum_by_label(
         xp = namespace(x)
         if array_api_compat.is_torch_array(x) and k > FEW:
             return _torch_segments(x, labels, weights, k, before)
-        members = _members(labels, like(np.arange(k), labels), before)
-        members = astype(members, xp.float64) * weights[:, None]
-        if array_api_compat.is_torch_array(x):
-            return _torch_product(members, x)
-        return xp.matrix_transpose(members) @ astype(x, xp.float64)
+        numbers, total = like(np.arange(k), labels), None
+        for start in range(0, max(x.shape[0], 1), SLAB):
+            part = slice(start, start + SLAB)
+            members = _members(labels[part], numbers, None if before is None else before[part])
+            members = astype(members, xp.float64) * weights[part, None]
+            product = _torch_product if array_api_compat.is_torch_array(x) else _plain_product
+            some = product(members, x[part, :])
+            total = some if total is None else total + some
+        return total
     total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
     for start in range(0, len(x), 512):  # so that the float64 copy stays in cache
         part = slice(start, start + 512)
@@ -72,6 +76,11 @@ def _torch_segments(x: Array, labels: Array, weights: Array, k: int, before: Arr
             lengths = torch.bincount(some, minlength=k)
             total += torch.segment_reduce(rows, "sum", lengths=lengths, unsafe=True)
     return total
+
+
+def _plain_product(members: Array, x: Array) -> Array:
+    xp = namespace(x)
+    return xp.matrix_transpose(members) @ astype(x, xp.float64)
 
 
 def _torch_product(members: Array, x: Array) -> Array:

@@ -25,17 +25,12 @@ def sum_by_label(
     """
     if is_foreign(x):
         xp = namespace(x)
-        if array_api_compat.is_torch_array(x) and k > FEW:
-            return _torch_segments(x, labels, weights, k, before)
-        numbers, total = like(np.arange(k), labels), None
-        for start in range(0, max(x.shape[0], 1), SLAB):
-            part = slice(start, start + SLAB)
-            members = _members(labels[part], numbers, None if before is None else before[part])
-            members = astype(members, xp.float64) * weights[part, None]
-            product = _torch_product if array_api_compat.is_torch_array(x) else _plain_product
-            some = product(members, x[part, :])
-            total = some if total is None else total + some
-        return total
+        if array_api_compat.is_torch_array(x):
+            by_slab = _torch_products if k <= FEW else _torch_segments
+            return by_slab(x, labels, weights, k, before)
+        members = _members(labels, like(np.arange(k), labels), before)
+        members = astype(members, xp.float64) * weights[:, None]
+        return xp.matrix_transpose(members) @ astype(x, xp.float64)
     total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
     for start in range(0, len(x), 512):  # so that the float64 copy stays in cache
         part = slice(start, start + 512)
@@ -78,9 +73,17 @@ def _torch_segments(x: Array, labels: Array, weights: Array, k: int, before: Arr
     return total
 
 
-def _plain_product(members: Array, x: Array) -> Array:
-    xp = namespace(x)
-    return xp.matrix_transpose(members) @ astype(x, xp.float64)
+def _torch_products(x: Array, labels: Array, weights: Array, k: int, before: Array | None) -> Array:
+    """The same sums by products with memberships, slab by slab."""
+    import torch
+
+    total = torch.zeros((k, x.shape[1]), dtype=torch.float64, device=x.device)
+    numbers = torch.arange(k, device=x.device)
+    for start in range(0, x.shape[0], SLAB):
+        part = slice(start, start + SLAB)
+        members = _members(labels[part], numbers, None if before is None else before[part])
+        total += _torch_product(members.double() * weights[part, None], x[part])
+    return total
 
 
 def _torch_product(members: Array, x: Array) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import gpu
-from benchmarks.gpu import fits, products, records
+from benchmarks.gpu import commands, dask_worker, fits, products, records
 
-PARTS = ("products", "records", "fits")
+PARTS = ("products", "records", "fits", "commands", "dask")
 
 
 def main() -> None:
@@ -32,6 +32,10 @@ def main() -> None:
         records.main(torch, options.full)
     if "fits" in chosen:
         fits.main(torch, options.full, options.only)
+    if "commands" in chosen:
+        commands.show("cuda")
+    if "dask" in chosen:
+        dask_worker.main(torch, options.full, "cuda")
 
 
 if __name__ == "__main__":

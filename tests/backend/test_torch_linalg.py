@@ -33,6 +33,14 @@ def test_pivots_are_searched_only_where_the_rank_falls(matrix):
     assert_close(everything @ everything.T, definite[np.ix_(order, order)])
 
 
+@pytest.mark.parametrize("shifts", [[0.5] * 3, [0.5, 0.1, 0.5]])
+def test_inverses_of_shifted_matrices(matrix, shifts, rng):
+    shifts, B = np.array(shifts), rng.normal(size=(len(matrix), 3))
+    found = torch_linalg.shifted_inverse(tensor(matrix), shifts)(tensor(B))
+    assert_close(found, linalg.shifted_solver(matrix, shifts)(B), rtol=1e-8)
+    assert torch_linalg.shifted_inverse(tensor(-matrix), shifts) is None
+
+
 def test_nothing_is_left_of_a_matrix_of_zeros():
     lower, kept = torch_linalg.pivoted_cholesky(
         torch.zeros((3, 3), dtype=torch.float64, device=DEVICE), 0.0

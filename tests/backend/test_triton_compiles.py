@@ -23,7 +23,7 @@ KERNELS = [
     Cauchy(0.3), RationalQuadratic(0.3, alpha=1.7), Linear(), Polynomial(degree=3, gamma=0.2),
     ExponentialDot(0.1), Sigmoid(gamma=0.2, coef0=0.1),
 ]
-TYPES = {"X": "*fp32", "Y": "*fp32", "X_norms": "*fp32", "Y_norms": "*fp32", "factor": "fp32"}
+TYPES = dict.fromkeys(("X", "Y", "Y_rest", "X_norms", "Y_norms"), "*fp32") | {"factor": "fp32"}
 TYPES |= {number: "fp32" for number in ("n0", "n1", "n2", "n3")}
 for kernel in KERNELS:
     form = kernel.gpu_form()
@@ -31,10 +31,11 @@ for kernel in KERNELS:
     for of_sums in ("*fp32", "*fp64"):
         constants = {
             "PAIRING": triton_programs._PAIRINGS[form.pairing], "FALLS": form.scale < 0,
-            "PRECISION": "tf32x3", "WHOLE": True, "COLUMNS": 16, "TARGETS": 16, "ROWS": 64,
+            "THRICE": True, "WHOLE": True, "COLUMNS": 16, "TARGETS": 16, "ROWS": 64,
             "POINTS": 32,
         }
-        types = {**TYPES, "V": of_sums, "out": of_sums, **dict.fromkeys(constants, "constexpr")}
+        types = TYPES | dict.fromkeys(("V", "V_rest", "out"), of_sums)
+        types |= dict.fromkeys(constants, "constexpr")
         source = ASTSource(
             program,
             signature={name: types.get(name, "i32") for name in program.arg_names},
@@ -43,6 +44,18 @@ for kernel in KERNELS:
         compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
         assert "cubin" in compiled.asm
         print("compiled", kernel, of_sums)
+
+from gramian.backend.triton_nearest import _nearest
+types = dict.fromkeys(("Z", "C", "C_rest", "offset", "least"), "*fp32") | {"labels": "*i64"}
+constants = {"ROWS": 64, "COLUMNS": 32, "CENTRES": 32}
+types |= dict.fromkeys(constants, "constexpr")
+source = ASTSource(
+    _nearest,
+    signature={name: types.get(name, "i32") for name in _nearest.arg_names},
+    constexprs={(_nearest.arg_names.index(key),): constants[key] for key in constants},
+)
+assert "cubin" in triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm
+print("compiled the nearest")
 """
 
 
@@ -53,4 +66,4 @@ def test_every_profile_compiles(tmp_path):
         [sys.executable, "-c", CODE], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("compiled") == 22
+    assert done.stdout.count("compiled") == 23

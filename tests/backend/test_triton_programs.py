@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import gramian
 from gramian import RBF, Exponential, Laplacian, Matern
@@ -12,7 +13,7 @@ pytest.importorskip("triton", reason="triton is not installed")
 
 from on_device import DEVICE, assert_close, assert_equal, host, tensor, torch
 
-from gramian.backend import triton_programs
+from gramian.backend import triton_nearest, triton_programs
 
 pytestmark = pytest.mark.interpreter
 
@@ -146,6 +147,26 @@ def test_a_pass_of_lloyds(n, r, k, half):
     assert_close(gain, signed.T @ z, atol=1e-5 if half else 1e-13)
 
 
+@settings(max_examples=10)
+@given(
+    n=st.sampled_from([0, 1, 129]),
+    r=st.sampled_from([1, 40]),
+    k=st.sampled_from([1, 16, 50]),
+    turned=st.booleans(),
+)
+def test_the_nearest_of_more_centres_than_a_tile_has(n, r, k, turned):
+    rng = np.random.default_rng(n + r + k)
+    z, C, offset = rows(rng, n, r), rows(rng, r, k), rows(rng, 1, k)[0]
+    C[:, k // 2], offset[k // 2] = C[:, 0], offset[0]  # of equal ones the first counts
+    left = tensor(z.T.copy()).T if turned else tensor(z)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triton_nearest, "MOST_CENTRES", 16)
+        labels, least = triton_nearest.nearest_centres(left, tensor(C), tensor(offset))
+    values = z.astype(float) @ C + offset
+    assert_equal(labels, np.argmin(values, axis=1))
+    assert_close(least, values.min(axis=1), rtol=1e-5, atol=1e-5)
+
+
 class TestUsedByTheLibrary:
     """As on a GPU, but for the interpreter."""
 
@@ -182,7 +203,7 @@ class TestUsedByTheLibrary:
         X = rows(rng, 150, 5)
         sketch = gramian.KernelJL(RBF(0.3), count, n_samples=60, random_state=0)
         found = sketch.fit(tensor(X)).transform(tensor(X))
-        assert bool(self.calls) == (count == 10)
+        assert self.calls
         plain = sketch.fit_transform(X.astype(float))
         assert_close(found, plain, atol=1e-5 * np.abs(plain).max())
 
@@ -212,6 +233,28 @@ class TestUsedByTheLibrary:
         assert passes
         plain = model.fit(X, sample_weight=weights)
         assert_equal(found, plain.labels_)
+
+    def test_many_clusters_in_tiles_of_centres(self, rng, monkeypatch):
+        monkeypatch.setattr(triton_nearest, "MOST_CENTRES", 16)
+        monkeypatch.setattr(triton_programs, "MOST_CENTRES", 4)
+        monkeypatch.setattr(gramian.learners.kmeans.passes, "COPIED", 64)
+        X = rng.normal(size=(20, 4)).astype(np.float32)[np.arange(400) % 20] * 5
+        X += 0.1 * rows(rng, 400, 4)
+        model = gramian.KernelKMeans(
+            20, kernel=gramian.RandomFourier(RBF(0.1), 30, random_state=0), random_state=0
+        )
+        found, plain = model.fit(tensor(X)), clone(model).fit(X)
+        assert_equal(found.labels_, plain.labels_)
+        assert found.inertia_ == pytest.approx(plain.inertia_, rel=1e-4)
+
+    def test_clusters_that_open_one_after_the_other(self, rng):
+        X = rng.normal(size=(6, 4)).astype(np.float32)[rng.integers(6, size=300)] * 5
+        X += 0.1 * rows(rng, 300, 4)
+        kernel = gramian.RandomFourier(RBF(0.1), 30, random_state=0)
+        model = gramian.OnlineKernelKMeans(threshold=0.8, kernel=kernel, random_state=0)
+        found, plain = model.fit(tensor(X)), clone(model).fit(X)
+        assert_equal(found.labels_, plain.labels_)
+        np.testing.assert_allclose(found.objective_history_, plain.objective_history_, rtol=1e-4)
 
     def test_features_in_half_precision_are_read_as_they_are(self, rng, monkeypatch):
         X = rows(rng, 700, 4) + 4 * rng.integers(3, size=(700, 1)).astype(np.float32)

@@ -166,6 +166,21 @@ def test_a_fitted_approximation_stays_where_it_is(rng, monkeypatch):
     assert isinstance(model.labels_, np.ndarray)
 
 
+def test_a_comparison_on_the_device(rng, monkeypatch):
+    X, found = rng.normal(size=(60, 3)), []
+    y = X[:, 0] ** 2 + X[:, 1]
+    for device in (None, DEVICE):
+        monkeypatch.setattr(config, "device", lambda device=device: device)
+        comparison = gramian.compare(
+            X, y, kernel=gramian.RBF(0.2), approximations=["nystroem uniform", "meka"], sizes=[12],
+            repeats=1, baselines=False, random_state=0,
+        )  # fmt: skip
+        found.append([(one.name, one.error, one.score) for one in comparison.results])
+    for one, other in zip(*found, strict=True):
+        assert one[0] == other[0]
+        np.testing.assert_allclose(one[1:], other[1:], rtol=1e-4, atol=1e-10)
+
+
 def test_tensors_are_given_tensors(rng, device):
     X = clusters(rng)
     model = KernelKMeans(3, kernel=Nystroem(RBF(0.1), 20), random_state=0).fit(X)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramian.approximations.base import Approximation
-from gramian.backend import array_ops
+from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.pairings import Tile, tile_memory
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, Rows, even_spans
+from gramian.rows import ArrayRows, Rows, even_spans, walks
 from gramian.samplers import Landmarks
 
 if TYPE_CHECKING:
     from gramian.backend.triton_programs import FusedKernel
 
 PANEL_COLUMNS = 128
-MOST_FUSED = 64  # features; for 100, on an H200, storing kernel values is faster
+MOST_FUSED = 64  # columns of rows whose kernel values are computed again for each panel
 
 
 def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
@@ -108,9 +108,18 @@ class ProjectedKernel:
                 if count or start == 0:
                     panels.append((slice(left, right), count, part))
             self._tiles.append((stop - start, tile, panels))
-        # Stored values are faster for many features, and save half of a product in steps.
-        narrow = self.width <= MOST_FUSED and all(len(panels) == 1 for *_, panels in self._tiles)
-        self._fused = self.fused() if narrow else None
+        self._fused = self.fused() if self._fits_program() else None
+
+    def _fits_program(self) -> bool:
+        """Whether a GPU program is faster than stored kernel values, and as accurate.
+
+        It computes kernel values again for each panel, which costs little for rows of few columns.
+        """
+        if self.projection.dtype != array_ops.namespace(self.projection).float32:
+            return False
+        if self.width <= PANEL_COLUMNS:
+            return all(len(panels) == 1 for *_, panels in self._tiles)
+        return len(self._tiles) == 1 and self.points.shape[1] <= MOST_FUSED
 
     def __getstate__(self) -> dict[str, Any]:
         # The tiles are functions, which cannot be pickled; __setstate__ makes them again.
@@ -142,6 +151,11 @@ class ProjectedKernel:
     @property
     def work_bytes(self) -> int:
         """The memory that ``features`` takes per row, in addition to the block and its result."""
+        if self._fused is not None:  # copies of the row
+            return 3 * self.points.shape[1] * array_ops.itemsize(self.projection.dtype)
+        return self._tile_row_bytes()
+
+    def _tile_row_bytes(self) -> int:
         columns = min(self.points.shape[0], tiles.tile_columns(self.points))
         return columns * array_ops.itemsize(self.projection.dtype)
 
@@ -168,11 +182,29 @@ class ProjectedKernel:
         """Return the features of a block of rows; shape (rows, width)."""
         P = self.projection
         x = array_ops.astype(x, P.dtype)
-        product = None if self._fused is None else self._fused.times(x, self.steps)
-        if product is not None:
-            return product if self.offset is None else product + self.offset
         if out is None:
             out = array_ops.empty((x.shape[0], self.width), P, P.dtype)
+        if self._fused is None:
+            return self._stored(x, out)
+        if self._fused.times_panels(x, self._fused_panels(), out) is not None:
+            if self.offset is not None:
+                out += self.offset
+            return out
+        # The program takes larger blocks than tiles of kernel values leave room for.
+        room = min(walks.DEVICE_BYTES, config.memory_budget() // 32)
+        for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes(), 1)):
+            self._stored(x[start:stop, :], out[start:stop, :])
+        return out
+
+    def _fused_panels(self) -> list[tuple[slice, Array]]:
+        """Columns of the features, and what the first points are multiplied with for them."""
+        if len(self._tiles) > 1:
+            return [(slice(0, self.width), self.steps)]
+        return [(columns, part) for columns, _, part in self._tiles[0][2]]
+
+    def _stored(self, x: Array, out: Array) -> Array:
+        """The same in ``out``, with one tile of kernel values stored at a time."""
+        P = self.projection
         for i, (size, tile, panels) in enumerate(self._tiles):
             values = tile(x, tiles.scratch(x.shape[0], size, P, P.dtype))
             for columns, count, part in panels:

@@ -263,10 +263,8 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
     factorisations; negative eigenvalues count as 0. B and X are NumPy arrays; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
-    if len(different) <= 8 and array_ops.is_on_gpu(A):
-        solve = _on_gpu().shifted_solver(A, shifts)
-        if solve is not None:
-            return solve
+    if array_ops.is_on_gpu(A) and (solve := _on_gpu().shifted_solver(A, shifts)) is not None:
+        return solve
     A = array_ops.to_numpy(A)
     if len(different) <= 8:
         try:
@@ -287,6 +285,14 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
     values, vectors = np.linalg.eigh(A)
     inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + shifts)
     return lambda B: vectors @ (inverse * (vectors.T @ B))
+
+
+def shifted_inverse(A: Array, shifts: np.ndarray) -> Callable[[Array], Array]:
+    """Like ``shifted_solver``, for a preconditioner: B and X are where A is."""
+    if array_ops.is_on_gpu(A) and (apply := _on_gpu().shifted_inverse(A, shifts)) is not None:
+        return apply
+    solve = shifted_solver(A, shifts)
+    return lambda B: array_ops.like(solve(array_ops.to_numpy(B)), B)
 
 
 def _cholesky(A: np.ndarray, shift: float) -> tuple[np.ndarray, bool]:

@@ -27,6 +27,7 @@ import triton.language as tl
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.triton_split import dot, leading_and_rest
 
 if TYPE_CHECKING:
     from gramian.kernels.gpu_form import GpuForm
@@ -40,6 +41,8 @@ LLOYD: dict[str, int] = {"ROWS": 64, "COLUMNS": 32, "num_warps": 2, "num_stages"
 LLOYD_PROGRAMS = 1056  # eight for each of the multiprocessors of an H200
 LLOYD_BYTES = 256 * 1024**2  # at most, for the sums of all programs
 DOUBLE: dict[str, int] = {"ROWS": 64, "POINTS": 64, "num_warps": 4, "num_stages": 2}
+ALIGNED = 16  # numbers
+FEW_TARGETS = 32  # columns of V, up to which it is read by rows
 TERMS = 16_384  # added up in float32; sums of such sums are taken in float64
 
 _PAIRINGS = {"squared": 0, "cityblock": 1, "inner": 2}
@@ -48,9 +51,10 @@ _profiled: Any = None  # the profile; each program has its own
 
 
 def _product(
-    X, X_norms, Y, Y_norms, V, out,
-    n, m, d, t, x_row, x_column, y_row, y_column, factor, n0, n1, n2, n3, span,
-    PAIRING: tl.constexpr, FALLS: tl.constexpr, PRECISION: tl.constexpr, WHOLE: tl.constexpr,
+    X, X_norms, Y, Y_rest, Y_norms, V, V_rest, out,
+    n, m, d, t, x_row, x_column, y_row, y_column, v_row, v_column, out_row,
+    factor, n0, n1, n2, n3, span,
+    PAIRING: tl.constexpr, FALLS: tl.constexpr, THRICE: tl.constexpr, WHOLE: tl.constexpr,
     ROWS: tl.constexpr, POINTS: tl.constexpr, COLUMNS: tl.constexpr, TARGETS: tl.constexpr,
 ):  # fmt: skip
     """Compute some rows of K(X, Y) V, from the points of one span."""
@@ -70,7 +74,7 @@ def _product(
     for start in range(first, last, POINTS):
         points = start + tl.arange(0, POINTS)
         is_point = points < last
-        y_at = Y + points[None, :] * y_row
+        y_at = points[None, :] * y_row
         if PAIRING == 1:
             u = tl.zeros((ROWS, POINTS), dtype=tl.float32)
             for c in range(d):
@@ -79,12 +83,14 @@ def _product(
                 u += tl.abs(a[:, None] - b[None, :])
             u = u * factor
         else:
+            inner = tl.zeros((ROWS, POINTS), dtype=tl.float32)
             if WHOLE:
                 met = (columns[:, None] < d) & is_point[None, :]
-                y = tl.load(y_at + columns[:, None] * y_column, mask=met, other=0.0)
-                inner = tl.dot(x, y, input_precision=PRECISION)
+                at = y_at + columns[:, None] * y_column
+                y = tl.load(Y + at, mask=met, other=0.0)
+                rest = tl.load(Y_rest + at, mask=met, other=0.0) if THRICE else y
+                inner = dot(x, y, rest, inner, THRICE)
             else:
-                inner = tl.zeros((ROWS, POINTS), dtype=tl.float32)
                 for c in range(0, d, COLUMNS):
                     here = c + columns
                     part = tl.load(
@@ -92,12 +98,11 @@ def _product(
                         mask=is_row[:, None] & (here[None, :] < d),
                         other=0.0,
                     )
-                    y = tl.load(
-                        y_at + here[:, None] * y_column,
-                        mask=(here[:, None] < d) & is_point[None, :],
-                        other=0.0,
-                    )
-                    inner = tl.dot(part, y, inner, input_precision=PRECISION)
+                    met = (here[:, None] < d) & is_point[None, :]
+                    at = y_at + here[:, None] * y_column
+                    y = tl.load(Y + at, mask=met, other=0.0)
+                    rest = tl.load(Y_rest + at, mask=met, other=0.0) if THRICE else y
+                    inner = dot(part, y, rest, inner, THRICE)
             if PAIRING == 0:
                 y_norms = tl.load(Y_norms + points, mask=is_point, other=0.0)
                 u = inner * factor + (x_norms[:, None] + y_norms[None, :])
@@ -106,12 +111,14 @@ def _product(
                 u = inner * factor
         values = _profiled(u, n0, n1, n2, n3)
         inside = is_point[:, None] & (targets[None, :] < t)
-        v = tl.load(V + points[:, None] * t + targets[None, :], mask=inside, other=0.0)
+        at = points[:, None] * v_row + targets[None, :] * v_column
+        v = tl.load(V + at, mask=inside, other=0.0)
         if V.dtype.element_ty == tl.float64:
             total = tl.dot(values.to(tl.float64), v, total, out_dtype=tl.float64)
         else:
-            total = tl.dot(values, v, total, input_precision=PRECISION)
-    at = out + (tl.program_id(2).to(tl.int64) * n + rows[:, None]) * t + targets[None, :]
+            rest = tl.load(V_rest + at, mask=inside, other=0.0) if THRICE else v
+            total = dot(values, v, rest, total, THRICE)
+    at = out + (tl.program_id(2).to(tl.int64) * n + rows[:, None]) * out_row + targets[None, :]
     tl.store(at, total, mask=is_row[:, None] & (targets[None, :] < t))
 
 
@@ -164,6 +171,20 @@ class FusedKernel:
             return None
         return self._run(rows, self._points, V)
 
+    def times_panels(self, x: Array, panels: list[tuple[slice, Array]], out: Array) -> Array | None:
+        """Write K(x, first points) V to some columns of ``out``, for each pair of columns and V.
+
+        V has a row for each of the first points. None if float32 is not accurate enough.
+        """
+        rows = self._prepared(x)
+        if self._rounds_too_much(rows):
+            return None
+        y, norms, _ = self._points
+        for columns, V in panels:
+            m = V.shape[0]
+            self._run(rows, (y[:m], norms[:m], m), V, out=out[:, columns])
+        return out
+
     def transposed_times(self, x: Array, U: Array) -> Array | None:
         """Return K(x, points)ᵀ U in float64; None if float32 is not accurate enough."""
         rows = self._prepared(x)
@@ -187,26 +208,44 @@ class FusedKernel:
         largest = float(rows[1].abs().max() + self._points[1].abs().max())
         return array_ops.eps("float32") * largest > self.tolerance
 
-    def _run(self, left: _Prepared, right: _Prepared, V: Array, *, split: bool = False) -> Array:
+    def _run(
+        self, left: _Prepared, right: _Prepared, V: Array, *, split: bool = False,
+        out: Array | None = None,
+    ) -> Array:  # fmt: skip
         (x, x_norms, n), (y, y_norms, m) = left, right
-        double = V.dtype == torch.float64
-        V = V.contiguous() if double else V.float().contiguous()
+        double, thrice = V.dtype == torch.float64, _precision() == "tf32x3"
         t, d = V.shape[1], self.shape[1]
+        V = _laid_out(V) if double else _laid_out(V.float(), by_columns=t > FEW_TARGETS)
+        y_parts = leading_and_rest(y) if thrice and self.form.pairing != "cityblock" else (y, y)
+        v_parts = leading_and_rest(V) if thrice and not double else (V, V)
         tile = _tile(d, t, self.form.pairing == "cityblock", double)
         span = TERMS if split else max(m, 1)
         spans = max(-(-m // span), 1)
-        out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
+        if out is None:
+            out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
         if n and t:
             grid = (triton.cdiv(n, tile["ROWS"]), triton.cdiv(t, tile["TARGETS"]), spans)
             _program(self.form.profile)[grid](
-                x, x_norms, y, y_norms, V, out,
-                n, m, d, t, *x.stride(), *y.stride(),
+                x, x_norms, *y_parts, y_norms, *v_parts, out,
+                n, m, d, t, *x.stride(), *y.stride(), *V.stride(), out.stride(-2),
                 -2.0 * self.form.scale if self._centre is not None else self.form.scale,
                 *self.form.numbers, span,
                 PAIRING=_PAIRINGS[self.form.pairing], FALLS=self.form.scale < 0,
-                PRECISION=_precision(), **tile,
+                THRICE=thrice, **tile,
             )  # fmt: skip
+        if out.ndim == 2:
+            return out
         return out.sum(0, dtype=torch.float64) if split else out[0]
+
+
+def _laid_out(V: Array, *, by_columns: bool = False) -> Array:
+    """Return V with rows, or columns, that start at multiples of 64 bytes, and zeros after them.
+
+    For many columns a program reads it twice as fast by columns.
+    """
+    V = V.T if by_columns else V
+    V = torch.nn.functional.pad(V, (0, -V.shape[1] % ALIGNED)).contiguous()
+    return V.T if by_columns else V
 
 
 def _precision() -> str:

@@ -41,7 +41,7 @@ def add_options(parser: arguments.Parser) -> None:
     arguments.add_kernel(parser, several=True, gamma=chosen)
     arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
-    arguments.add_run(parser)
+    arguments.add_run(parser, device=True)
 
 
 def _compare() -> Callable[..., Comparison]:

@@ -38,7 +38,7 @@ def add_options(parser: arguments.Parser) -> None:
         help="save the pipeline, for gramian predict and gramian.load",
     )
     group.add_argument("--force", action="store_true", help="replace an existing file")
-    arguments.add_run(parser)
+    arguments.add_run(parser, device=True)
 
 
 def _tune() -> Callable[..., BaseEstimator]:

@@ -109,7 +109,7 @@ def test_on_a_gpu_many_rows_are_not_factorised(as_on_a_gpu, monkeypatch):
     X, Y = map(as_on_a_gpu.as_tensor, table(300))
     assert MOST_FACTORISED > 300
     monkeypatch.setattr("gramian.learners.ridge.exact.MOST_FACTORISED", 200)
-    monkeypatch.setattr("gramian.learners.ridge.exact.ROWS_PER_ITERATION", 3)
+    monkeypatch.setattr("gramian.learners.ridge.exact.GPU_ROWS_PER_ITERATION", 3)
     assert KernelRidge(0.1, Exact(KERNEL), random_state=0).fit(X, Y).n_iter_ > 1
 
 

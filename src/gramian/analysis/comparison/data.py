@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from gramian.backend import array_ops
+from gramian.backend import array_ops, config
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
@@ -224,7 +224,13 @@ def _splits_by_class(target: np.ndarray, size: int) -> bool:
 
 
 def _part(kernel: Kernel, rows: Rows, numbers: np.ndarray, among: np.ndarray) -> ArrayRows:
-    """Return some rows in memory; for a precomputed kernel, with the columns ``among``."""
+    """Return some rows in memory, or on the device that is set.
+
+    For a precomputed kernel, they have the columns ``among``.
+    """
+    device = config.device()
+    if device is not None and not rows.are_objects:
+        rows = rows.place.to_device(rows, device)
     taken = rows.take(numbers)
     return ArrayRows(array_ops.take_columns(taken, among) if kernel.is_matrix else taken)
 

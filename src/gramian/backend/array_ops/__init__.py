@@ -44,6 +44,7 @@ from gramian.backend.array_ops.indexing import (
     span,
     take_columns,
     take_rows,
+    where_true,
 )
 from gramian.backend.array_ops.label_sums import (
     counts,
@@ -151,5 +152,6 @@ __all__ = [
     "to_numpy",
     "unique",
     "unit_rows",
+    "where_true",
     "writes_in_place",
 ]

@@ -59,6 +59,13 @@ def concat_rows(parts: list[Array]) -> Array:
     return namespace(parts[0]).concat(parts, axis=0)
 
 
+def where_true(x: Array) -> np.ndarray:
+    """Return the places (on the host) of the true entries of x, of shape (n,)."""
+    if not is_foreign(x) or is_lazy(x):
+        return np.flatnonzero(to_numpy(x))
+    return to_numpy(namespace(x).nonzero(x)[0])
+
+
 def put(x: Array, row: np.ndarray, column: np.ndarray, values: Array) -> None:
     """Assign ``x[row[i], column[i]] = values[i]`` for each i."""
     if writes_in_place(x):

@@ -10,7 +10,7 @@ from gramian.backend.array_ops.conversion import astype, like, to_numpy
 from gramian.backend.array_ops.libraries import is_foreign, is_lazy, namespace
 from gramian.backend.typing import Array
 
-FEW = 64  # clusters, up to which sums are a product with the matrix of memberships
+FEW = 256  # clusters, up to which sums are a product with the matrix of memberships
 SLAB = 65_536  # rows that are sorted by label together
 
 
@@ -25,12 +25,11 @@ def sum_by_label(
     """
     if is_foreign(x):
         xp = namespace(x)
-        if array_api_compat.is_torch_array(x) and k > FEW:
-            return _torch_segments(x, labels, weights, k, before)
+        if array_api_compat.is_torch_array(x):
+            by_slab = _torch_products if k <= FEW else _torch_segments
+            return by_slab(x, labels, weights, k, before)
         members = _members(labels, like(np.arange(k), labels), before)
         members = astype(members, xp.float64) * weights[:, None]
-        if array_api_compat.is_torch_array(x):
-            return _torch_product(members, x)
         return xp.matrix_transpose(members) @ astype(x, xp.float64)
     total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
     for start in range(0, len(x), 512):  # so that the float64 copy stays in cache
@@ -71,6 +70,19 @@ def _torch_segments(x: Array, labels: Array, weights: Array, k: int, before: Arr
             rows = x[part][order].double() * (sign * weights[part])[order, None]
             lengths = torch.bincount(some, minlength=k)
             total += torch.segment_reduce(rows, "sum", lengths=lengths, unsafe=True)
+    return total
+
+
+def _torch_products(x: Array, labels: Array, weights: Array, k: int, before: Array | None) -> Array:
+    """The same sums by products with memberships, slab by slab."""
+    import torch
+
+    total = torch.zeros((k, x.shape[1]), dtype=torch.float64, device=x.device)
+    numbers = torch.arange(k, device=x.device)
+    for start in range(0, x.shape[0], SLAB):
+        part = slice(start, start + SLAB)
+        members = _members(labels[part], numbers, None if before is None else before[part])
+        total += _torch_product(members.double() * weights[part, None], x[part])
     return total
 
 

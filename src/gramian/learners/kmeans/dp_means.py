@@ -153,7 +153,7 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     assert problem.threshold is not None
     factors, limit, k = problem.factors, problem.threshold**2, run.sums.shape[0]
     beyond = (squared > limit) & (problem.arranged > 0)
-    far = np.flatnonzero(array_ops.to_numpy(factors.restore(beyond)))
+    far = array_ops.where_true(factors.restore(beyond))
     room = len(far) if problem.max_clusters is None else min(len(far), problem.max_clusters - k)
     if room <= 0:
         return 0, squared
@@ -179,9 +179,9 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
         gains = xp.concat((gains, xp.zeros_like(opened.centres[gains.shape[0] - k :, :])), axis=0)
         w = array_ops.like(counted[start:stop], z)
         gains = gains + array_ops.sum_by_label(z, new, w, total, old)
-        joined.append((array_ops.to_numpy(new), array_ops.to_numpy(after)))
+        joined.append((new, after))
     count = opened.centres.shape[0]
-    new, after = (np.concatenate(each) for each in zip(*joined, strict=True))
+    new, after = (xp.concat(each) for each in zip(*joined, strict=True))
     run.labels, squared = (
         _replaced(factors, run.labels, far, new),
         _replaced(factors, squared, far, after),
@@ -192,11 +192,16 @@ def open_clusters(problem: OpenClustering, run: FeaturedRun, squared: Array) -> 
     return count, squared
 
 
-def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: np.ndarray) -> Array:
+def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: Array) -> Array:
     """Return values (n,), in the order of the parts, with new ones for some rows of the data."""
-    host = np.array(array_ops.to_numpy(factors.restore(values)))
-    host[rows] = new
-    return factors.arrange(factors.parts.place.align(host))
+    restored = factors.restore(values)
+    if array_ops.is_lazy(restored):
+        host = np.array(array_ops.to_numpy(restored))
+        host[rows] = array_ops.to_numpy(new)
+        return factors.arrange(factors.parts.place.align(host))
+    restored = array_ops.copy(restored)
+    array_ops.put_rows(restored[:, None], rows, array_ops.like(new, restored)[:, None])
+    return factors.arrange(restored)
 
 
 def chunk_rows(rows: Rows) -> int:

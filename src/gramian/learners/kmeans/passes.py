@@ -5,8 +5,9 @@ Weights, labels and other arrays with an entry per row are in the order of the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array, DType
 from gramian.learners.kmeans.clustering import Run
 from gramian.matrices.factors import Factors, norms_in
+from gramian.rows import even_spans
+
+COPIED = 1 << 17  # rows whose features are copied at a time, if some of a block moved
 
 
 @dataclass(eq=False)
@@ -67,9 +71,13 @@ class Looks:
         labels = state[: self.offset.shape[0] // self.k]
         if len(state) == 1 and not self.measured and fused_pass_serves(z, self.k):
             return self._fused(z, w, labels[0])
-        z, products, looked = self.look(z, w, labels)
+        if tiled_pass_serves(z):
+            nearest, looked = self._tiled(z, w, labels)
+        else:
+            z, products, looked = self.look(z, w, labels)
+            nearest = self._nearest(products) if len(state) > len(labels) else None
         if len(state) > len(labels):
-            state[-1][...] = self._nearest(products)
+            state[-1][...] = nearest
         return looked
 
     def look(self, z: Array, w: Array, labels: Sequence[Array]) -> tuple[Array, Array, Looked]:
@@ -78,9 +86,28 @@ class Looks:
         z = array_ops.astype(z, self.dtype)
         products = array_ops.matmul(z, self.right)
         products += self.offset
+        new = (xp.argmin(products[:, i * k : (i + 1) * k], axis=1) for i in range(len(labels)))
+        looked = self._looked(z, w, labels, new, partial(self._nearest, products))
+        return z, products, looked
+
+    def _tiled(self, z: Array, w: Array, labels: Sequence[Array]) -> tuple[Array, Looked]:
+        """Return the first run's squared distances less zᵀSz too, with no product kept."""
+        from gramian.backend.triton_nearest import nearest_centres
+
+        z, k = array_ops.astype(z, self.dtype), self.k
+        runs = [slice(i * k, (i + 1) * k) for i in range(len(labels))]
+        found = [nearest_centres(z, self.right[:, run], self.offset[run]) for run in runs]
+        nearest = array_ops.astype(found[0][1], array_ops.namespace(z).float64)
+        return nearest, self._looked(z, w, labels, (new for new, _ in found), lambda: nearest)
+
+    def _looked(
+        self, z: Array, w: Array, labels: Sequence[Array], assigned: Iterable[Array],
+        nearest: Callable[[], Array],
+    ) -> Looked:  # fmt: skip
+        """Compare the labels with those now ``assigned``, which replace them."""
+        xp, k = array_ops.namespace(self.right), self.k
         gains, masses, changed = [], [], []
-        for i, old in enumerate(labels):
-            new = xp.argmin(products[:, i * k : (i + 1) * k], axis=1)
+        for old, new in zip(labels, assigned, strict=True):
             moved = xp.nonzero(new != old)[0]
             gains.append(_gain(z, w, old, new, moved, k))
             masses.append(array_ops.mass_by_label(new, w, k))
@@ -88,9 +115,9 @@ class Looks:
             old[...] = new
         inertia = 0.0
         if self.measured:
-            inertia = float(xp.sum(w * (self.lengths(z) + self._nearest(products))))
+            inertia = float(xp.sum(w * (self.lengths(z) + nearest())))
         counts = array_ops.like(np.asarray([*changed, inertia]), masses[0])
-        return z, products, (xp.concat(gains, axis=0), xp.concat(masses, axis=0), counts)
+        return xp.concat(gains, axis=0), xp.concat(masses, axis=0), counts
 
     def _nearest(self, products: Array) -> Array:
         xp = array_ops.namespace(self.right)
@@ -105,9 +132,14 @@ class Looks:
         return gain, masses, xp.concat((moved, xp.zeros_like(moved)))
 
 
+def tiled_pass_serves(z: Array) -> bool:
+    """Whether a GPU program finds the nearest of any number of centres in a block."""
+    return array_ops.runs_triton(z) and array_ops.float_dtype(z) == array_ops.namespace(z).float32
+
+
 def fused_pass_serves(z: Array, k: int) -> bool:
     """Whether one GPU program does the whole pass over a block."""
-    if not array_ops.runs_triton(z) or array_ops.float_dtype(z) != array_ops.namespace(z).float32:
+    if not tiled_pass_serves(z):
         return False
     from gramian.backend import triton_programs  # imports torch and triton
 
@@ -122,10 +154,16 @@ def _gain(z: Array, w: Array, old: Array, new: Array, moved: Array, k: int) -> A
     """
     if moved.shape[0] == 0:
         return array_ops.like(np.zeros((k, z.shape[1])), z)
-    if moved.shape[0] < z.shape[0]:
-        z, w, old, new = (array_ops.take_rows(a, moved) for a in (z, w, old, new))
-    # In the first pass rows leave no cluster.
-    return array_ops.sum_by_label(z, new, w, k, None if int(old[0]) < 0 else old)
+    before = None if int(old[0]) < 0 else old  # in the first pass rows leave no cluster
+    if moved.shape[0] == z.shape[0]:
+        return array_ops.sum_by_label(z, new, w, k, before)
+    total: Array = 0.0
+    for start, stop in even_spans(0, moved.shape[0], COPIED):
+        some = moved[start:stop]
+        rows, labels, weights = (array_ops.take_rows(a, some) for a in (z, new, w))
+        left = None if before is None else array_ops.take_rows(before, some)
+        total = total + array_ops.sum_by_label(rows, labels, weights, k, left)
+    return total
 
 
 def walk(
@@ -145,6 +183,7 @@ def walk(
     whatever the dtype of the features.
     """
     xp, dtype, k = factors.xp, factors.dtype, runs[0].next_centres.shape[0]
+    item = array_ops.itemsize(dtype)
     centres = xp.matrix_transpose(xp.concat([run.next_centres for run in runs], axis=0))
     dual = factors.core_matmul(centres)
     norms = xp.sum(centres * dual, axis=0)
@@ -154,12 +193,15 @@ def walk(
         return wrap(Looks(dual[columns, :], norms, k, lengths, dtype, measured))
 
     plain = len(state) == 1 and len(runs) == 1 and not measured
-    fused = plain and fused_pass_serves(factors.parts.example(), k)
+    example = factors.parts.example()
+    fused = plain and fused_pass_serves(example, k)
+    # The program keeps no products with centres.
+    row_bytes = 0 if tiled_pass_serves(example) else 2 * k * len(runs) * item
     by_part, state = factors.sum(
         prepare,
         weights,
         state=state,
-        row_bytes=2 * k * len(runs) * array_ops.itemsize(dtype),
+        row_bytes=row_bytes,
         result_bytes=8 * k * len(runs) * factors.rank,
         label="Lloyd",
         stored=fused,

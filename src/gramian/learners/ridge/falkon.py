@@ -371,4 +371,9 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarr
         # Some features may be nonzero only for a landmark far from all other rows. Since
         # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
         inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
-    return partial(linalg.shifted_solver, inner)
+    return partial(_inverse, inner)
+
+
+def _inverse(inner: Array, alphas: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    apply = linalg.shifted_inverse(inner, alphas)
+    return lambda B: array_ops.to_numpy(apply(array_ops.like(B, inner)))

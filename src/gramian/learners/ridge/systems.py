@@ -306,10 +306,13 @@ def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
     numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
     rows = ArrayRows(system.rows.take(numbers))
     C, P = unprojected(system.factors)
-    rounded = array_ops.host_float64(C.take(numbers).parts[0].collect())
-    rounded = rounded if P is None else rounded @ array_ops.to_numpy(P)
-    exact = array_ops.host_float64(precise(rows).parts[0].collect())
-    change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - exact @ exact.T)).max()
+    exact = precise(rows).parts[0].collect()  # the products are taken where it is
+    xp = array_ops.namespace(exact)
+    exact = array_ops.astype(exact, xp.float64)
+    rounded = array_ops.like(C.take(numbers).parts[0].collect(), exact, xp.float64)
+    rounded = rounded if P is None else rounded @ array_ops.like(P, exact, xp.float64)
+    left = rounded @ xp.matrix_transpose(rounded) - exact @ xp.matrix_transpose(exact)
+    change = np.abs(np.linalg.eigvalsh(array_ops.to_numpy(left))).max()
     return bool(change * _mean(system.weights) * n / len(numbers) > 0.1 * alpha)
 
 

@@ -54,9 +54,11 @@ $(CONTENDERS): requirements/contenders.txt $(READY)
 	$(BIN)/python -m pip install --quiet --requirement requirements/contenders.txt
 	touch $@
 
-# gramian against its peers: all of it into benchmarks/RESULTS.md, or a tenth of it.
+# gramian against its peers: all of it into benchmarks/RESULTS.md, then at sizes from a thousand rows
+# up; or a tenth of it.
 bench: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --write
+	$(BIN)/python -m benchmarks.sweep --full
 
 bench-quick: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --quick

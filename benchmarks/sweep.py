@@ -1,9 +1,10 @@
 """gramian against scikit-learn at every size, from a thousand rows up.
 
 Each job runs on samples of covtype (54 columns) and MNIST (784 columns), both sides in turns in one
-process, with the same kernel, landmarks and restarts. A ratio is theirs over ours: above 1, gramian
-takes less time. It counts only if gramian's loss (objective, test error or error of the features)
-is no worse than the other's beyond the slack of the job; otherwise it is in brackets.
+process, with the same kernel, landmarks and restarts, each round with another seed. A ratio is
+theirs over ours: above 1, gramian takes less time. It counts only if gramian's loss (objective,
+test error or error of the features), averaged over the seeds, is no worse than the other's beyond
+the slack of the job; otherwise it is in brackets.
 
 ``python -m benchmarks.sweep`` goes up to 10,000 rows, ``--full`` up to all rows; ``--only PATTERN``
 runs some jobs.
@@ -44,7 +45,10 @@ from gramian import (
 SIZES = (1000, 3000, 10_000)
 MORE = (30_000, 100_000, 581_012)
 JUDGED = 2000  # rows, of those to test on
-LEAST_SECONDS, MOST_ROUNDS = 2.0, 15  # of a side
+LEAST_SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 3, 15  # of a side
+REST = 0.05  # seconds before each call, in which threads of the last one stop waiting for work
+
+Side = Callable[[int], Any]  # fits with this seed
 
 
 class Data(NamedTuple):
@@ -86,7 +90,7 @@ class Job:
     """Sides return what ``loss`` judges; the first is gramian."""
 
     name: str
-    sides: Callable[[Data], dict[str, Callable[[], Any]]]
+    sides: Callable[[Data], dict[str, Side]]
     loss: Callable[[Data, Any], float]
     most: int = 10**9  # rows
     slack: float = 0.0  # of the loss
@@ -100,60 +104,63 @@ def objective(data: Data, labels: np.ndarray) -> float:
     return 1.0 - sum(float(group.sum()) / len(group) for group in groups) / len(labels)
 
 
-def k_means(k: int) -> Callable[[Data], dict[str, Callable[[], Any]]]:
-    def sides(data: Data) -> dict[str, Callable[[], Any]]:
-        def ours() -> Any:
-            kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
-            return KernelKMeans(k, kernel, n_init=3, random_state=0).fit(data.X).labels_
+def k_means(k: int) -> Callable[[Data], dict[str, Side]]:
+    def sides(data: Data) -> dict[str, Side]:
+        def ours(seed: int) -> Any:
+            model = KernelKMeans(k, our_features(data, seed), n_init=3, random_state=seed)
+            return model.fit(data.X).labels_
 
-        def theirs() -> Any:
-            means = cluster.KMeans(k, n_init=3, random_state=0)
-            return make_pipeline(their_features(data), means).fit(data.X)[-1].labels_
+        def theirs(seed: int) -> Any:
+            means = cluster.KMeans(k, n_init=3, random_state=seed)
+            return make_pipeline(their_features(data, seed), means).fit(data.X)[-1].labels_
 
-        def in_batches() -> Any:
-            means = cluster.MiniBatchKMeans(k, n_init=3, random_state=0)
-            return make_pipeline(their_features(data), means).fit(data.X)[-1].labels_
+        def in_batches(seed: int) -> Any:
+            means = cluster.MiniBatchKMeans(k, n_init=3, random_state=seed)
+            return make_pipeline(their_features(data, seed), means).fit(data.X)[-1].labels_
 
         return {"gramian": ours, "KMeans": theirs, "MiniBatchKMeans": in_batches}
 
     return sides
 
 
-def their_features(data: Data) -> Any:
-    return kernel_approximation.Nystroem(gamma=data.gamma, n_components=data.m, random_state=0)
+def our_features(data: Data, seed: int) -> Nystroem:
+    return Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=seed)
 
 
-def ridge(data: Data) -> dict[str, Callable[[], Any]]:
-    kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
+def their_features(data: Data, seed: int) -> Any:
+    return kernel_approximation.Nystroem(gamma=data.gamma, n_components=data.m, random_state=seed)
+
+
+def ridge(data: Data) -> dict[str, Side]:
     y = data.number
 
-    def theirs() -> Any:
-        return make_pipeline(their_features(data), linear_model.Ridge(0.1)).fit(data.X, y)
+    def ours(seed: int) -> Any:
+        return KernelRidge(0.1, our_features(data, seed), random_state=seed).fit(data.X, y)
 
-    return {
-        "gramian": lambda: KernelRidge(0.1, kernel, random_state=0).fit(data.X, y),
-        "Ridge": theirs,
-    }
+    def theirs(seed: int) -> Any:
+        return make_pipeline(their_features(data, seed), linear_model.Ridge(0.1)).fit(data.X, y)
+
+    return {"gramian": ours, "Ridge": theirs}
 
 
-def exact_ridge(data: Data) -> dict[str, Callable[[], Any]]:
+def exact_ridge(data: Data) -> dict[str, Side]:
     y, X = data.number, data.X.astype(np.float64)
     kernel = Exact(RBF(data.gamma))
     theirs = kernel_ridge.KernelRidge(alpha=0.1, kernel="rbf", gamma=data.gamma)
     return {
-        "gramian": lambda: KernelRidge(0.1, kernel, random_state=0).fit(X, y),
-        "KernelRidge": lambda: theirs.fit(X, y),
+        "gramian": lambda seed: KernelRidge(0.1, kernel, random_state=seed).fit(X, y),
+        "KernelRidge": lambda seed: theirs.fit(X, y),
     }
 
 
-def exact_path(data: Data) -> dict[str, Callable[[], Any]]:
+def exact_path(data: Data) -> dict[str, Side]:
     y, X = data.number, data.X.astype(np.float64)
     kernel = Exact(RBF(data.gamma))
     theirs = kernel_ridge.KernelRidge(kernel="rbf", gamma=data.gamma)
     search = GridSearchCV(theirs, {"alpha": np.logspace(-3, 2, 6)}, cv=5)
     return {
-        "gramian": lambda: KernelRidge("loo", kernel, random_state=0).fit(X, y),
-        "GridSearchCV": lambda: search.fit(X, y),
+        "gramian": lambda seed: KernelRidge("loo", kernel, random_state=seed).fit(X, y),
+        "GridSearchCV": lambda seed: search.fit(X, y),
     }
 
 
@@ -163,49 +170,54 @@ def regression_loss(data: Data, model: Any) -> float:
     return 1.0 - r2_score(truth, model.predict(data.T))
 
 
-def classifiers(data: Data) -> dict[str, Callable[[], Any]]:
-    kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
-    theirs = linear_model.RidgeClassifier(0.1)
-    return {
-        "gramian": lambda: KernelRidgeClassifier(0.1, kernel, random_state=0).fit(data.X, data.y),
-        "RidgeClassifier": lambda: make_pipeline(their_features(data), theirs).fit(data.X, data.y),
-    }
+def classifiers(data: Data) -> dict[str, Side]:
+    def ours(seed: int) -> Any:
+        model = KernelRidgeClassifier(0.1, our_features(data, seed), random_state=seed)
+        return model.fit(data.X, data.y)
+
+    def theirs(seed: int) -> Any:
+        model = make_pipeline(their_features(data, seed), linear_model.RidgeClassifier(0.1))
+        return model.fit(data.X, data.y)
+
+    return {"gramian": ours, "RidgeClassifier": theirs}
 
 
-def logistic(data: Data) -> dict[str, Callable[[], Any]]:
-    kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
-    theirs = linear_model.LogisticRegression(C=10.0, max_iter=1000)
-    return {
-        "gramian": lambda: KernelLogisticRegression(0.1, kernel, random_state=0).fit(
-            data.X, data.y
-        ),
-        "LogisticRegression": lambda: make_pipeline(their_features(data), theirs).fit(
-            data.X, data.y
-        ),
-    }
+def logistic(data: Data) -> dict[str, Side]:
+    def ours(seed: int) -> Any:
+        model = KernelLogisticRegression(0.1, our_features(data, seed), random_state=seed)
+        return model.fit(data.X, data.y)
+
+    def theirs(seed: int) -> Any:
+        last = linear_model.LogisticRegression(C=10.0, max_iter=1000)
+        return make_pipeline(their_features(data, seed), last).fit(data.X, data.y)
+
+    return {"gramian": ours, "LogisticRegression": theirs}
 
 
-def support_vectors(data: Data) -> dict[str, Callable[[], Any]]:
-    kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
-    return {
-        "gramian": lambda: KernelSVC(0.1, kernel, random_state=0).fit(data.X, data.y),
-        "SVC": lambda: svm.SVC(C=10.0, gamma=data.gamma).fit(data.X, data.y),
-    }
+def support_vectors(data: Data) -> dict[str, Side]:
+    def ours(seed: int) -> Any:
+        model = KernelSVC(0.1, our_features(data, seed), random_state=seed)
+        return model.fit(data.X, data.y)
+
+    def theirs(seed: int) -> Any:
+        return svm.SVC(C=10.0, gamma=data.gamma).fit(data.X, data.y)
+
+    return {"gramian": ours, "SVC": theirs}
 
 
 def test_error(data: Data, model: Any) -> float:
     return float(np.mean(model.predict(data.T) != data.u))
 
 
-def components(data: Data) -> dict[str, Callable[[], Any]]:
-    def theirs(solver: str) -> Callable[[], Any]:
-        return lambda: decomposition.KernelPCA(
-            20, kernel="rbf", gamma=data.gamma, eigen_solver=solver, random_state=0
+def components(data: Data) -> dict[str, Side]:
+    def theirs(solver: str) -> Side:
+        return lambda seed: decomposition.KernelPCA(
+            20, kernel="rbf", gamma=data.gamma, eigen_solver=solver, random_state=seed
         ).fit(data.X)
 
-    ours = KernelPCA(20, Exact(RBF(data.gamma)), random_state=0)
+    kernel = Exact(RBF(data.gamma))
     return {
-        "gramian": lambda: ours.fit(data.X),
+        "gramian": lambda seed: KernelPCA(20, kernel, random_state=seed).fit(data.X),
         "arpack": theirs("arpack"),
         "randomized": theirs("randomized"),
     }
@@ -216,21 +228,24 @@ def unexplained(data: Data, model: Any) -> float:
     return 1.0 - float(np.sum(np.asarray(model.eigenvalues_, dtype=float))) / len(data.X)
 
 
-def features(data: Data) -> dict[str, Callable[[], Any]]:
-    kernel = Nystroem(RBF(data.gamma), data.m, landmarks="uniform", random_state=0)
+def features(data: Data) -> dict[str, Side]:
     return {
-        "gramian": lambda: kernel.fit_transform(data.X),
-        "Nystroem": lambda: their_features(data).fit_transform(data.X),
+        "gramian": lambda seed: our_features(data, seed).fit_transform(data.X),
+        "Nystroem": lambda seed: their_features(data, seed).fit_transform(data.X),
     }
 
 
-def fourier(data: Data) -> dict[str, Callable[[], Any]]:
-    ours = RandomFourier(RBF(data.gamma), data.m, random_state=0)
-    theirs = kernel_approximation.RBFSampler(gamma=data.gamma, n_components=data.m, random_state=0)
-    return {
-        "gramian": lambda: ours.fit_transform(data.X),
-        "RBFSampler": lambda: theirs.fit_transform(data.X),
-    }
+def fourier(data: Data) -> dict[str, Side]:
+    def ours(seed: int) -> Any:
+        return RandomFourier(RBF(data.gamma), data.m, random_state=seed).fit_transform(data.X)
+
+    def theirs(seed: int) -> Any:
+        sampler = kernel_approximation.RBFSampler(
+            gamma=data.gamma, n_components=data.m, random_state=seed
+        )
+        return sampler.fit_transform(data.X)
+
+    return {"gramian": ours, "RBFSampler": theirs}
 
 
 def features_error(data: Data, Z: np.ndarray) -> float:
@@ -254,34 +269,58 @@ JOBS = [
 ]
 
 
-def timed(sides: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Median seconds of sides in turns after a first call of each, and what each last returned."""
+class Line(NamedTuple):
+    job: str
+    data: str
+    n: int
+    seconds: dict[str, float]  # median of each side
+    losses: dict[str, float]  # mean of each side
+    slack: float
+
+    def ratio(self, other: str) -> float:
+        return self.seconds[other] / self.seconds["gramian"]
+
+    def counts(self, other: str) -> bool:
+        """Whether gramian's loss is no worse."""
+        return self.losses["gramian"] <= self.losses[other] * (1 + self.slack) + 1e-12
+
+    def shown(self, other: str) -> str:
+        ratio = self.ratio(other)
+        text = f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
+        return text if self.counts(other) else f"({text})"
+
+    @property
+    def others(self) -> list[str]:
+        return [name for name in self.seconds if name != "gramian"]
+
+    def __str__(self) -> str:
+        ratios = ", ".join(f"{name} {self.shown(name)}" for name in self.others)
+        losses = ", ".join(f"{loss:.4g}" for loss in self.losses.values())
+        seconds = f"{self.seconds['gramian']:.3g} s"
+        return " | ".join([self.job, self.data, f"{self.n:,}", seconds, ratios, losses])
+
+
+def measured(job: Job, data: Data) -> Line:
+    """Run all sides in turns, once to warm up, then in rounds with a seed each."""
+    sides = job.sides(data)
     seconds: dict[str, list[float]] = {name: [] for name in sides}
-    results = {name: side() for name, side in sides.items()}
-    for _ in range(MOST_ROUNDS):
+    losses: dict[str, list[float]] = {name: [] for name in sides}
+    for seed in range(1 + MOST_ROUNDS):
         for name, side in sides.items():
+            time.sleep(REST)
             start = time.perf_counter()
-            results[name] = side()
+            result = side(seed)
             seconds[name].append(time.perf_counter() - start)
-        if sum(map(sum, seconds.values())) > LEAST_SECONDS * len(sides):
+            losses[name].append(job.loss(data, result))
+        spent = sum(sum(each[1:]) for each in seconds.values())
+        if seed >= LEAST_ROUNDS and spent > LEAST_SECONDS * len(sides):
             break
-    return {name: float(np.median(each)) for name, each in seconds.items()}, results
+    medians = {name: float(np.median(each[1:])) for name, each in seconds.items()}
+    means = {name: float(np.mean(each)) for name, each in losses.items()}
+    return Line(job.name, data.name, len(data.X), medians, means, job.slack)
 
 
-def measured(job: Job, data: Data) -> list[str]:
-    seconds, results = timed(job.sides(data))
-    losses = {name: job.loss(data, result) for name, result in results.items()}
-    own, cells = losses.pop("gramian"), []
-    for name, loss in losses.items():
-        ratio = f"{seconds[name] / seconds['gramian']:.2f}"
-        worse = own > loss * (1 + job.slack) + 1e-12
-        cells.append(f"{name} {'(' + ratio + ')' if worse else ratio}")
-    shown = ", ".join(f"{loss:.4g}" for loss in (own, *losses.values()))
-    return [job.name, data.name, f"{len(data.X):,}", f"{seconds['gramian']:.3g}", *cells[:1],
-            " ".join(cells[1:]), shown]  # fmt: skip
-
-
-def lines(sizes: tuple[int, ...], only: str) -> Iterator[list[str]]:
+def lines(sizes: tuple[int, ...], only: str) -> Iterator[Line]:
     for name in ("covtype", "mnist"):
         for n in sizes:
             data = load(name, n)
@@ -292,19 +331,33 @@ def lines(sizes: tuple[int, ...], only: str) -> Iterator[list[str]]:
                     yield measured(job, data)
 
 
+def curves(found: list[Line]) -> str:
+    """A table of ratios by job and data, from few rows to many."""
+    names = list(dict.fromkeys(line.data for line in found))
+    pairs = dict.fromkeys((line.job, other) for line in found for other in line.others)
+    body = [
+        [job, other]
+        + [
+            " / ".join(line.shown(other) for line in found if line.job == job and line.data == name)
+            for name in names
+        ]
+        for job, other in pairs
+    ]
+    return table(["job", "against", *names], body)
+
+
 def main(full: bool, only: str) -> None:
     warnings.simplefilter("ignore")  # of convergence, of either side
     found = []
     for line in lines(SIZES + MORE if full else SIZES, only):
         found.append(line)
-        print(*line, sep=" | ", flush=True)
-    ratios = [float(r) for line in found for r in re.findall(r" (\d+\.\d+)", " ".join(line[4:6]))]
+        print(line, flush=True)
+    pairs = [(line, other) for line in found for other in line.others]
+    ratios = [line.ratio(other) for line, other in pairs if line.counts(other)]
     below = sum(ratio < 1 for ratio in ratios)
-    unequal = sum("(" in cell for line in found for cell in line[4:6])
     print(f"\nRatios that count: {len(ratios)}, median {np.median(ratios):.1f}, {below} below 1.")
-    print(f"Ratios in brackets, where gramian's loss is worse: {unequal}.\n")
-    header = ["job", "data", "rows", "s", "ratio", "other ratios", "losses, gramian's first"]
-    print(table(header, found))
+    print(f"Ratios in brackets, where gramian's loss is worse: {len(pairs) - len(ratios)}.\n")
+    print(curves(found))
 
 
 if __name__ == "__main__":

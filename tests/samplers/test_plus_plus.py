@@ -7,7 +7,7 @@ import pytest
 
 from gramian import RBF, ArrayRows, Factors, Gram, KMeansPlusPlus
 from gramian.samplers import plus_plus as seeding
-from gramian.samplers.plus_plus import Nearest, plus_plus
+from gramian.samplers.plus_plus import Nearest, Whole, plus_plus
 
 
 def law(K, m):
@@ -123,3 +123,12 @@ class TestFirstCentres:
             for values in (Z, torch.asarray(Z))
         ]
         assert (found[0] == found[1]).all()
+
+
+def test_the_whole_matrix_gives_the_draws_of_its_columns():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    factors = Factors(ArrayRows(X))
+    drawn = [plus_plus(m, 9, np.random.default_rng(1)) for m in (factors, Whole(factors, 60))]
+    np.testing.assert_array_equal(*drawn)
+    i, j = np.array([3, 50]), np.array([7, 8, 2])
+    np.testing.assert_allclose(Whole(factors, 60).block(i, j), factors.block(i, j))

@@ -213,11 +213,17 @@ class Approximation(
         """Return what to do if a fit takes too much memory."""
         return "Use fewer n_components"
 
-    @all_or_nothing
     def fit(self, X: RowsLike, y: Array | None = None) -> Approximation:
         """Fit the approximation to the rows X."""
+        self._fit_to(X, y)
+        return self
+
+    @all_or_nothing
+    def _fit_to(self, X: RowsLike, y: Array | None) -> Rows:
+        """Like ``fit``; returns the rows."""
         rows = self._read(X, reset=True, min_rows=2)
-        return self.fit_rows(rows, generator(self.random_state), y)
+        self.fit_rows(rows, generator(self.random_state), y)
+        return rows
 
     def fit_rows(
         self,
@@ -257,10 +263,13 @@ class Approximation(
             kernel.fit_rows(rows, np.random.default_rng(rng.integers(2**63)), weights, y)
         return kernel
 
-    @one_blas_thread()
     def transform(self, X: RowsLike) -> Array:
         """Return the features of the rows X, whose inner products are K̃; shape (n, r)."""
-        rows = self._new_rows(X)
+        return self._transformed(self._new_rows(X))
+
+    @one_blas_thread()
+    def _transformed(self, rows: Rows) -> Array:
+        """Like ``transform``, for rows that are already checked."""
         factors = self.factor_rows(rows)
         n, r = factors.shape[0], factors.rank
         factors.parts.place.check_room(
@@ -273,7 +282,7 @@ class Approximation(
 
     def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
         """Fit to X, and return the features of its rows."""
-        return self.fit(X, y).transform(X)
+        return self._transformed(self._fit_to(X, y))
 
     def factor(self, X: RowsLike) -> Factors:
         """Return K̃ of the rows X as factors, for learners and error estimates."""

@@ -303,7 +303,6 @@ class Local(Approximation):
         values = rows.map(at, width=k, dtype=double, row_bytes=8 * k, serial=serial, label="blocks")
         return values, None
 
-    @one_blas_thread()
     def transform(self, X: RowsLike) -> Array:
         """Return features of the rows X, of shape (n, n_components_); for few rows.
 
@@ -311,7 +310,10 @@ class Local(Approximation):
         inner products are K̃ among training rows, and between these and other rows. Learners work
         on the blocks instead.
         """
-        rows = self._new_rows(X)
+        return super().transform(X)
+
+    @one_blas_thread()
+    def _transformed(self, rows: Rows) -> Array:
         n, width = rows.shape[0], self.n_components_
         rows.place.check_room(
             n * width * array_ops.itemsize(rows.dtype),

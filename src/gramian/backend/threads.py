@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -35,14 +36,13 @@ def in_order(
     count = len(items) if isinstance(items, Sized) else count
     assert count is not None
     waiting = 2 * workers + 1 if waiting is None else waiting
-    workers = min(workers, count, waiting)
     with progress(label, count) as step:
-        if workers <= 1:
+        if min(workers, count, waiting) <= 1:
             for item in items:
                 yield function(item)
                 step()
             return
-        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        with one_blas_thread(), _pool(workers) as pool:
             pending: deque[Future[Result]] = deque()
             try:
                 for item in items:
@@ -55,8 +55,33 @@ def in_order(
                     yield pending.popleft().result()
                     step()
             finally:
-                for future in pending:
-                    future.cancel()
+                wait([future for future in pending if not future.cancel()])
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}  # by their size
+_inside = threading.local()  # whether a thread is one of a pool
+if hasattr(os, "register_at_fork"):  # a forked process has no threads but one
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Return threads that are kept for later walks, which may be short.
+
+    Starting threads takes as long as a small walk, and each would need new memory for its tiles.
+    Inside a thread of a pool they are new: the pool's own could all be waiting for this one.
+    """
+    if getattr(_inside, "pool", False):
+        with ThreadPoolExecutor(workers) as pool:
+            yield pool
+        return
+    if workers not in _pools:
+        _pools.setdefault(workers, ThreadPoolExecutor(workers, "gramian", _enter))
+    yield _pools[workers]
+
+
+def _enter() -> None:
+    _inside.pool = True
 
 
 def side_by_side(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -142,7 +142,7 @@ class KernelEstimator(KernelParameter, ABC):
 
     def _finite(self, values: Array) -> Array:
         """Return a result, or raise an error if an entry is not finite."""
-        return array_ops.finite(values, overflows(self.kernel_))
+        return array_ops.finite(values, partial(overflows, self.kernel_))
 
     def estimate_memory(
         self, n: int, d: int, *, dtype: DType = "float64", on_disk: bool = False

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gramian.backend import array_ops
 from gramian.kernels import KernelWarning
 from gramian.rows import ArrayRows, Rows
 
@@ -21,9 +20,10 @@ def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> Non
     if type(rows) is not ArrayRows or not isinstance(data, np.ndarray) or rows.shape[1] < 2:
         return
     step = max(rows.shape[0] // SAMPLE, 1)
-    sample = np.asarray(array_ops.to_numpy(data[::step][:SAMPLE]), dtype=np.float64)
+    sample = np.asarray(data[::step][:SAMPLE], dtype=rows.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        variances = sample.var(axis=0)
+        centred = sample - sample.mean(axis=0)
+        variances = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
         share = variances.max() / variances.sum() if variances.sum() > 0 else 0.0
     if not SHARE < share < 1.0:
         return

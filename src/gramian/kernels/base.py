@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import ClassVar, TypeAlias
 
@@ -240,7 +241,7 @@ class Kernel(BaseEstimator, ABC):
         sample = rows.take(np.linspace(0, n - 1, min(n, CHECKED)).astype(int))
         with np.errstate(over="ignore", invalid="ignore"):
             diagonal = self.diagonal(ArrayRows(sample))
-        array_ops.finite(diagonal, overflows(self))
+        array_ops.finite(diagonal, partial(overflows, self))
 
     def diagonal(self, rows: Rows) -> Array:
         """Return k(x, x) for each row, shape (n,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from math import sqrt
 from typing import ClassVar, Literal, TypeAlias
 
@@ -138,6 +139,9 @@ class DistanceKernel(GammaKernel):
     def _diagonal(self, x: Array) -> Array:
         return array_ops.like(np.ones(x.shape[0]), x, dtype=x.dtype)
 
+    def check_values(self, rows: Rows) -> None:
+        """Do nothing: k(x, x) is the same for all rows."""
+
     def _from_rule(self, rule: Gamma, sample: Array) -> float:
         if rule == "median":
             return self._from_length(float(np.median(self._lengths(sample))))
@@ -181,12 +185,13 @@ class DistanceKernel(GammaKernel):
         # All distances, and two copies of those above the diagonal.
         return super().fit_bytes(rows) + 2 * 8 * compared**2
 
-    def _warn_if_flat(self, sample: Array) -> None:
-        sample = sample[:FLAT_ROWS]
-        if sample.shape[0] < 10:
-            return
+    def _warn_if_flat(self, some: Callable[[int], Array]) -> None:
         # A few rows tell of most kernels that they are not flat.
-        said = self._flatness(sample[:FEW_ROWS]) and self._flatness(sample)
+        few = some(FEW_ROWS)
+        if few.shape[0] < 10 or self._flatness(few) is None:
+            return
+        sample = some(FLAT_ROWS)
+        said = self._flatness(sample)
         if said is None:
             return
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import isqrt
 from typing import ClassVar, Self, TypeAlias
 
@@ -62,14 +64,16 @@ class GammaKernel(ProfileKernel):
             self._learn(rows, rng, weights, y)
             return self
         gamma = self._given()
-        sample = draw(rows, rng, weights)
+        some: Callable[[int], Array] = partial(draw, rows, rng, weights)
         if gamma is None:
             if self._rule() == "scale":
                 gamma = self._from_spread(rows.shape[1], variance(self._mapped(rows), weights))
             else:
+                sample = some(SAMPLE_ROWS)
                 gamma = self._from_rule(self._rule(), sample)
+                some = lambda most: sample[:most]  # noqa: E731
         self.gamma_ = gamma
-        self._warn_if_flat(sample)
+        self._warn_if_flat(some)
         return self
 
     def learns(self) -> bool:
@@ -182,8 +186,11 @@ class GammaKernel(ProfileKernel):
             return 0
         return refining.nbytes(self._refining_rows(rows), rows.shape[1])
 
-    def _warn_if_flat(self, sample: Array) -> None:
-        """Warn if gamma makes all rows look alike, or no two rows look alike."""
+    def _warn_if_flat(self, some: Callable[[int], Array]) -> None:
+        """Warn if gamma makes all rows look alike, or no two rows look alike.
+
+        ``some(most)`` returns a sample of at most so many rows.
+        """
 
     def _given(self) -> float | None:
         """Return gamma if it is a number, else None."""
@@ -203,14 +210,14 @@ class GammaKernel(ProfileKernel):
         return 1.0 / (d * variance) if variance > 0 else 1.0
 
 
-def draw(rows: Rows, rng: np.random.Generator, weights: Array | None) -> Array:
-    """Draw a sample of rows, in float64 on the host."""
+def draw(rows: Rows, rng: np.random.Generator, weights: Array | None, count: int) -> Array:
+    """Draw a sample of at most so many rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None
     if weights is not None:
         chances = array_ops.to_numpy(weights / array_ops.namespace(weights).sum(weights))
     most = n if chances is None else int(np.count_nonzero(chances))
-    chosen = rng.choice(n, size=min(most, SAMPLE_ROWS), replace=False, p=chances)
+    chosen = rng.choice(n, size=min(most, count), replace=False, p=chances)
     sample = rows.take(np.sort(chosen))
     sample = sample if array_ops.issparse(sample) else array_ops.to_numpy(sample)
     return sample.astype(np.float64)

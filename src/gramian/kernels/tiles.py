@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gramian.kernels.base import Kernel
 
 TILE_COLUMNS = 1024
+SYMMETRIC_TILES = 4  # at least, side by side in a symmetric matrix, so that nearly half is mirrored
+NARROW_TILE = 128
 DEVICE_COLUMNS = 16_384  # smaller tiles would leave a GPU idle
 
 
@@ -64,7 +66,8 @@ def dense(
         )
     else:
         _check_target(out, shape, dtype, rows)
-    tiles = [(span, kernel.against(points.take(range(*span)))) for span in column_spans(points)]
+    spans = column_spans(points, SYMMETRIC_TILES if symmetric else 1)
+    tiles = [(span, kernel.against(points.take(range(*span)))) for span in spans]
 
     def fill(x: Array, numbers: range, out: Array) -> Array:
         last = numbers[-1] if symmetric else shape[1]
@@ -264,8 +267,11 @@ def scratch(rows: int, columns: int, reference: Array, dtype: DType) -> Array:
     return array_ops.namespace(reference).reshape(buffer[: rows * columns], (rows, columns))
 
 
-def column_spans(columns: Rows) -> list[tuple[int, int]]:
-    return even_spans(0, columns.shape[0], tile_columns(columns.example()))
+def column_spans(columns: Rows, least: int = 1) -> list[tuple[int, int]]:
+    """Divide points into tiles, at least so many unless they would be narrow."""
+    m, example = columns.shape[0], columns.example()
+    even = m if array_ops.is_on_gpu(example) else max(-(-m // least), NARROW_TILE)
+    return even_spans(0, m, min(tile_columns(example), even))
 
 
 def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:

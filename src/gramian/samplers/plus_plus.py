@@ -56,10 +56,11 @@ def trials_of(k: int) -> int:
     return 2 + int(np.log(k))
 
 
-def plus_plus_bytes(n: int, k: int) -> int:
-    """Return the memory that ``plus_plus`` takes for n rows."""
+def plus_plus_bytes(n: int, k: int, times: int = 1) -> int:
+    """Return the memory of drawing k of n rows so many times."""
+    whole = 2 * 8 * n**2 if Whole.pays(n, k, times) else 0
     pool = 3 * 8 * POOL**2 if _pays(n, _at_once(k), trials_of(k)) else 0
-    return 8 * n * (max(2 * COLUMNS, 3 * trials_of(k)) + 6) + pool
+    return 8 * n * (max(2 * COLUMNS, 3 * trials_of(k)) + 6) + pool + whole
 
 
 def _at_once(seeds: int) -> int:
@@ -70,6 +71,28 @@ def _at_once(seeds: int) -> int:
 def _pays(n: int, count: int, trials: int) -> bool:
     """Whether a pool costs less than trying candidates for each of ``count`` rows on all n rows."""
     return n * count * (trials - 1) > POOL**2
+
+
+class Whole:
+    """All columns of a symmetric matrix of few rows, in memory, for many draws from it."""
+
+    def __init__(self, gram: Oracle, n: int) -> None:
+        self.values = _here(gram.columns(np.arange(n)))
+
+    @staticmethod
+    def pays(n: int, k: int, times: int) -> bool:
+        """Whether it costs less than the columns that so many draws of k rows each need."""
+        return n <= min(POOL, times * k * trials_of(k))
+
+    def columns(self, indices: np.ndarray) -> Array:
+        rows = array_ops.take_rows(self.values, indices)
+        return array_ops.namespace(rows).matrix_transpose(rows)
+
+    def block(self, i: np.ndarray, j: np.ndarray) -> Array:
+        return array_ops.take_columns(array_ops.take_rows(self.values, i), j)
+
+    def diag(self) -> Array:
+        return array_ops.namespace(self.values).linalg.diagonal(self.values)
 
 
 class Nearest:

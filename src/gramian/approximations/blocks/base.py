@@ -239,8 +239,11 @@ class BlockApproximation(Approximation):
         They take n times the total rank in memory, about n_blocks times as much as ``factor(X)``.
         Learners and ``relative_error`` work on the factors and never expand them.
         """
+        return super().transform(X)
+
+    def _transformed(self, rows: Rows) -> Array:
         try:
-            return super().transform(X)
+            return super()._transformed(rows)
         except linalg.NotPositiveDefiniteError as error:
             raise ValueError(
                 f"K̃ is indefinite, so there are no features with these inner products: {error}. "

@@ -149,15 +149,15 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: DType) -> Array:
     return namespace(reference).empty(shape, dtype=dtype, device=device)
 
 
-def finite(x: Array, message: str) -> Array:
+def finite(x: Array, message: Callable[[], str]) -> Array:
     """Return x, or raise an error if an entry is not finite; for a lazy array, when it is computed.
 
-    The error says ``message``.
+    The error says ``message()``, which may be sent to other processes.
     """
     if is_lazy(x):
         return x.map_blocks(finite, message, dtype=x.dtype)
     if not all_finite(x):
-        raise ValueError(message)
+        raise ValueError(message())
     return x
 
 

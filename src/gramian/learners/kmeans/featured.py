@@ -18,7 +18,8 @@ from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
 from gramian.learners.kmeans.swaps import improved
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
-from gramian.samplers.plus_plus import plus_plus_bytes
+from gramian.samplers.base import Oracle
+from gramian.samplers.plus_plus import Whole, plus_plus_bytes
 
 
 class FeaturedLloyd(Strategy[Clustering]):
@@ -49,7 +50,7 @@ class FeaturedLloyd(Strategy[Clustering]):
         if sample.factors is not None or not isinstance(problem.init, str):
             return best  # swaps were on the sample, or the user set the centres
         lloyd = partial(on_factors, factors, weights, **options)
-        return improved(best, factors, weights, lloyd, problem.rng)
+        return improved(best, factors, weights, lloyd, problem.rng, start.matrix)
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -62,7 +63,7 @@ def other_memory(problem: Clustering) -> Amounts:
     taken = factors.parts.take_bytes(size)  # half of it are copies, no longer there when seeding
     return {
         "labels, weights and margins": 56 * n,
-        "distances to first centres": max(plus_plus_bytes(size, k) - taken // 2, 0),
+        "distances to first centres": max(plus_plus_bytes(size, k, starts) - taken // 2, 0),
         "sampled rows": taken + 8 * size * (3 * starts + 8),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
@@ -106,6 +107,7 @@ class Start(NamedTuple):
     centres: list[Array]  # each (k, r)
     masses: Array  # the total weight of the rows averaged in each, (k,)
     sample: Factors
+    matrix: Oracle | None = None  # K̃ of the sample
 
 
 def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> Start:
@@ -126,12 +128,14 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     starts = problem.restarts
     if not whole:  # more, as long as a pass over the sample is far cheaper than one over all rows
         starts = max(starts, min(4 * starts, n // (4 * size)))
-    seeds = [drawn(sample, k, init, weights, rng) for _ in range(starts)]
+    matrix = Whole(sample, size) if Whole.pays(size, k, starts) else sample
+    seeds = [drawn(matrix, k, init, weights, rng) for _ in range(starts)]
     centres = [sample.coordinates(each) for each in seeds]
     if whole:
-        return Start(centres, nothing, sample)
+        return Start(centres, nothing, sample, matrix)
     counts = array_ops.like(weights, factors.parts.example(), double)
     options: Any = {"sample": sample, "max_iter": problem.max_iter, "tol": problem.tol}
     best = best_run(sample, counts, centres, **options)
-    best = improved(best, sample, counts, partial(on_factors, sample, counts, **options), rng)
+    lloyd = partial(on_factors, sample, counts, **options)
+    best = improved(best, sample, counts, lloyd, rng, matrix)
     return Start([best.next_centres], best.masses, sample)

@@ -8,15 +8,15 @@ from gramian.approximations import Approximation
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.wording import counted
-from gramian.matrices.factors import Factors
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows, as_rows
 from gramian.rows.objects import numbers_or_objects
+from gramian.samplers.base import Oracle
 from gramian.samplers.plus_plus import draw, plus_plus
 
 
 def drawn(
-    matrix: Gram | Factors, k: int, init: str, weights: np.ndarray, rng: np.random.Generator
+    matrix: Oracle, k: int, init: str, weights: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw k row numbers: far from each other ("k-means++") or any ("random").
 

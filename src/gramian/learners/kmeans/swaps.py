@@ -19,6 +19,7 @@ from gramian.learners.kmeans.lloyd import distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.matrices.factors import Factors
 from gramian.rows import even_spans
+from gramian.samplers.base import Oracle
 from gramian.samplers.plus_plus import Nearest
 
 ROUNDS = 10  # of swaps at most
@@ -34,19 +35,21 @@ Lloyd = Callable[..., list[FeaturedRun]]
 
 
 def improved(
-    run: FeaturedRun, factors: Factors, weights: Array, lloyd: Lloyd, rng: np.random.Generator
-) -> FeaturedRun:
+    run: FeaturedRun, factors: Factors, weights: Array, lloyd: Lloyd, rng: np.random.Generator,
+    matrix: Oracle | None = None,
+) -> FeaturedRun:  # fmt: skip
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
     ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,), by
-    default until convergence. A run that had to stop before is returned as it is.
+    default until convergence. A run that had to stop before is returned as it is. ``matrix`` gives
+    K̃ of these rows, if not the factors do.
     """
     if not run.done:
         return run
     failures, best = 0, run
     for _ in range(ROUNDS):
         before = best.inertia
-        best = _swapped(best, lloyd, *_promising(best, factors, weights, rng)) or best
+        best = _swapped(best, lloyd, *_promising(best, factors, weights, rng, matrix)) or best
         failures = 0 if best.inertia < (1.0 - WORTH) * before else failures + 1
         if failures > PATIENCE:
             break
@@ -69,12 +72,13 @@ def _swapped(
 
 
 def _promising(
-    run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator
-) -> tuple[np.ndarray, Array]:
+    run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator,
+    matrix: Oracle | None,
+) -> tuple[np.ndarray, Array]:  # fmt: skip
     """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
     arranged = factors.arrange(weights)
     now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
-    nearest, k = Nearest(factors, weights), run.next_centres.shape[0]
+    nearest, k = Nearest(matrix or factors, weights), run.next_centres.shape[0]
     _, squared = distances(factors, arranged, now, factors.arrange(nearest.diagonal))
     nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
     candidates = np.unique(nearest.drawn(rng, 8 + k // 4))

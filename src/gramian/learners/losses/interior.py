@@ -105,7 +105,7 @@ class InteriorPoint:
                 x, values, gaps = self._state(terms, here)
                 better = gaps < found.gaps[open_]
                 first = gaps if first is None else first
-                if ((gaps > 0.5 * found.gaps[open_]) & (gaps < LATE * first[open_])).any():
+                if ((gaps > 0.9 * found.gaps[open_]) & (gaps < LATE * first[open_])).any():
                     self._accurate = max(0.1 * self._accurate, MOST_ACCURATE)
                 own = open_[better]
                 found.theta[:, own] = here.theta[:, better]

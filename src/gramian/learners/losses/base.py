@@ -24,6 +24,7 @@ from gramian.learners.base import KernelLearner, as_targets, check_target
 from gramian.learners.losses.exact import ExactNewton
 from gramian.learners.losses.factored import Summed
 from gramian.learners.losses.iterated import Iterated
+from gramian.learners.losses.kinks import InteriorPoints
 from gramian.learners.losses.leaving_out import default_alphas
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
@@ -38,7 +39,7 @@ class LossLearner(KernelLearner):
     The intercept b has no penalty. A subclass defines ``_loss``.
     """
 
-    strategies = (ExactNewton(), Iterated(), Summed())
+    strategies = (ExactNewton(), InteriorPoints(), Iterated(), Summed())
 
     alpha: float | tuple | Literal["loo"]
     fit_intercept: bool

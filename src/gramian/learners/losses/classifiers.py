@@ -199,8 +199,8 @@ class KernelSVC(_Classifier):
     """Support vector classification, one class against the rest.
 
     It minimises Σ w max(0, 1 - s f) + ½ alpha ‖f‖² for each class, with s = 1 for its rows and -1
-    for the others; ``alpha`` is 1/C of scikit-learn's SVC. The hinge is smoothed, less and less,
-    until the duality gap is within ``tol``. For probabilities, use
+    for the others; ``alpha`` is 1/C of scikit-learn's SVC. Steps end when the duality gap
+    of the hinge is within ``tol``. For probabilities, use
     :class:`KernelLogisticRegression`. There is no ``partial_fit``: each step needs all rows.
 
     Parameters

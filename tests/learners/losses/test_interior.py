@@ -1,0 +1,23 @@
+"""Interior points with more features than are factorised: conjugate gradients find the steps."""
+
+import numpy as np
+from sklearn.svm import SVC
+
+from gramian import RBF, KernelSVC, Nystroem
+from gramian.learners.losses.interior import NARROW
+
+
+def test_wide_features_give_the_minimum_of_another_solver():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    s = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(400) > 0.8, 1, -1)  # unbalanced
+    kernel = Nystroem(RBF(1.0), 2 * NARROW, random_state=0).fit(X)
+    model = KernelSVC(0.5, kernel, tol=1e-6).fit(X, s)
+    Z = kernel.transform(X)
+    assert Z.shape[1] > NARROW
+    other = SVC(C=2.0, kernel="linear", tol=1e-6).fit(Z, s)
+    theta = other.coef_[0]
+    f = Z @ theta + other.intercept_[0]
+    reference = np.maximum(0, 1 - s * f).sum() + 0.25 * theta @ theta
+    np.testing.assert_allclose(model.objective_[0], reference, rtol=2e-6)
+    assert model.accuracy_ <= 1e-6

@@ -95,7 +95,7 @@ def test_estimator_checks(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        KernelRidge(solver="iterative", tol=1e-12),
+        KernelRidge(1.0, solver="iterative", tol=1e-12),
         KernelSVC(),
         KernelSVR(),
         KernelHuberRegressor(alpha=10.0, tol=1e-12),

@@ -189,8 +189,8 @@ def test_weights_count_objects():
     repeated = [word for word, w in zip(WORDS, weights, strict=True) for _ in range(int(w))]
     targets = np.repeat(Y, weights.astype(int))
     for approximate in (SPECTRUM, Nystroem(SPECTRUM, 20, landmarks=WORDS[:20])):
-        weighted = KernelRidge(kernel=approximate).fit(WORDS, Y, sample_weight=weights)
-        plain = KernelRidge(kernel=approximate).fit(repeated, targets)
+        weighted = KernelRidge(1.0, approximate).fit(WORDS, Y, sample_weight=weights)
+        plain = KernelRidge(1.0, approximate).fit(repeated, targets)
         assert_allclose(weighted.predict(NEW_WORDS), plain.predict(NEW_WORDS), atol=1e-8)
         first = KernelKMeans(2, kernel=approximate, init=[WORDS[0], WORDS[1]])
         weighted, plain = clone(first).fit(WORDS, sample_weight=weights), first.fit(repeated)

@@ -22,11 +22,11 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
 
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
     kernel is replaced by its Nyström approximation with √n·log n landmarks, or up to twice as many
-    if the effective dimension of a sample asks for them; a warning says what is lost if these are
-    too few. ``Exact(kernel)`` gives the exact solution at any size: by conjugate gradients with a
-    pivoted Cholesky preconditioner, without storing the matrix, or by a Cholesky factor if n / 1000
-    iterations are not enough and the memory budget allows it. On a GPU, up to 30,000 rows are
-    factorised at once, and conjugate gradients keep the matrix if the budget allows it.
+    if the effective dimension of a sample asks for them. ``Exact(kernel)`` gives the exact solution
+    at any size: by conjugate gradients with a pivoted Cholesky preconditioner, without storing the
+    matrix, or by a Cholesky factor if n / 1000 iterations are not enough and the memory budget
+    allows it. On a GPU, up to 30,000 rows are factorised at once, and conjugate gradients keep the
+    matrix if the budget allows it.
 
     Parameters
     ----------

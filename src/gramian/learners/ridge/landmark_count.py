@@ -9,14 +9,12 @@ fewer than √n·log n, and not more than :func:`most_landmarks`, or than the me
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from math import isqrt, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from gramian.approximations import ApproximationWarning
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
@@ -26,7 +24,6 @@ from gramian.matrices.gram import Gram
 SAMPLED, LEAST_SAMPLED = 1000, 200  # rows that tell the effective dimension
 MULTIPLE = 2  # landmarks at most, as a multiple of √n·log n: four to eight times the work
 WORK = 10**12  # n·m² of a fit with more than √n·log n landmarks: some 20 s of a core
-LOSS = 0.1  # of the squared error, above which a fit says so
 
 
 def least_landmarks(n: int) -> int:
@@ -51,13 +48,6 @@ class SmallSystem(NamedTuple):
         """Return the effective dimension, tr K (K + alpha I)⁻¹."""
         return float(np.trace(np.linalg.solve(self.K + alpha * np.eye(len(self.K)), self.K)))
 
-    def with_landmarks(self, count: int) -> SmallSystem:
-        """Return the sample with Nyström's matrix, the first rows being the landmarks."""
-        C = self.K[:, :count]
-        W = C[:count] + 1e-10 * np.trace(self.K) / len(self.K) * np.eye(count)
-        Z = np.linalg.solve(np.linalg.cholesky(W), C.T)
-        return self._replace(K=Z.T @ Z)
-
 
 @dataclass(frozen=True)
 class LandmarkCount:
@@ -69,7 +59,7 @@ class LandmarkCount:
 
     @one_blas_thread()
     def __call__(self, gram: Gram, rng: np.random.Generator, y: Array | None) -> int:
-        """Return the number of landmarks for these rows and targets; warns of a loss."""
+        """Return the number of landmarks for these rows and targets."""
         n = gram.shape[0]
         least = least_landmarks(n)
         sample = None if y is None else self._sample(gram, rng, y)
@@ -79,9 +69,6 @@ class LandmarkCount:
         s = len(sample.K)
         usual = sqrt(s) * log(s)
         wanted = min(round(least * max(sample.dimension(exact.alpha) / usual, 1.0)), n)
-        if wanted > self.most and self.most < n:
-            fewer = self._fit(sample.with_landmarks(min(round(usual * self.most / least), s)))
-            self._warn(error_of(fewer) / max(exact.error, 1e-12) - 1, wanted)
         return min(wanted, self.most)
 
     def _sample(self, gram: Gram, rng: np.random.Generator, y: Array) -> SmallSystem | None:
@@ -109,14 +96,3 @@ class LandmarkCount:
                 return None
         found = [fit(sample.K, sample.targets, sample.share * alpha) for alpha in self.alphas]
         return min(found, key=error_of)
-
-    def _warn(self, loss: float, wanted: int) -> None:
-        if loss > LOSS:
-            warnings.warn(
-                f"The default approximation has {self.most} landmarks; these rows would need about "
-                f"{wanted}. On a sample of them, so few landmarks have a squared error {loss:.0%} "
-                "above that of the exact kernel. kernel=Exact(...) avoids this loss; "
-                "kernel=Nystroem(..., n_components) with more landmarks reduces it.",
-                ApproximationWarning,
-                stacklevel=8,
-            )

@@ -8,6 +8,7 @@ from gramian import RBF, FunctionKernel, KernelRidge, Laplacian, Nystroem
 from gramian.learners.ridge import falkon
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def single(X):
@@ -69,7 +70,7 @@ class TestIterationWithoutKernelValues:
         kernel = Nystroem(RBF(0.02), 250, landmarks="uniform", random_state=0)
         model = KernelRidge(1.0, kernel=kernel, solver="iterative", max_iter=3, random_state=0)
         with gramian.config_context(memory_budget="8MB"), pytest.warns(Warning):
-            model.fit(single(X), double(y))
+            model.fit(single(X).to(DEVICE), double(y).to(DEVICE))
         assert max(rows) < 900
 
 

@@ -1,7 +1,9 @@
 """Products as accurate as float32 on tensor cores, which round numbers to TF32 (11 bits).
 
-A number is the sum of its leading bits and a rest. Three products of such parts give all but the
-last bit or two of a product in float32. One side is split once, before a program runs.
+A number is the sum of its leading bits, rounded, and a rest. (If the rest were cut off, it would be
+twice as large and always of one sign, and errors would be four times as large.) Three products of
+such parts give all but the last bit or two of a product in float32. One side is split once, before
+a program runs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import triton.language as tl
 from gramian.backend.array_ops import Array
 
 KEPT = tl.constexpr(-8192)  # the bits of a float32 that TF32 has
+HALF = tl.constexpr(4096)  # of the last one that is kept: added before, it rounds
 
 
 @triton.jit
@@ -23,7 +26,7 @@ def dot(a, b, b_rest, total, THRICE: tl.constexpr):
     of them, where they are rounded.
     """
     if THRICE:
-        leading = (a.to(tl.int32, bitcast=True) & KEPT).to(tl.float32, bitcast=True)
+        leading = ((a.to(tl.int32, bitcast=True) + HALF) & KEPT).to(tl.float32, bitcast=True)
         small = tl.dot(a - leading, b, input_precision="tf32")
         small = tl.dot(leading, b_rest, small, input_precision="tf32")
         return total + tl.dot(leading, b, small, input_precision="tf32")
@@ -32,5 +35,5 @@ def dot(a, b, b_rest, total, THRICE: tl.constexpr):
 
 def leading_and_rest(x: Array) -> tuple[Array, Array]:
     """Return the leading bits of numbers in float32, and what is left of them."""
-    leading = (x.view(torch.int32) & KEPT.value).view(torch.float32)
+    leading = ((x.view(torch.int32) + HALF.value) & KEPT.value).view(torch.float32)
     return leading, x - leading

@@ -25,6 +25,7 @@ FIRST = 500  # landmarks
 MOST = 8000
 VALIDATED = 5  # one row in five judges
 MOST_VALIDATED = 5000  # rows
+KEPT = 8  # rows are kept in memory if they take at most this part of the budget
 GAIN = 0.005  # of the error, that twice the landmarks must bring
 GROWTH = 3.0  # twice the landmarks take about so much longer
 OF_LOCAL = 15.0  # and the blocks of Local, at most
@@ -54,7 +55,7 @@ def learner(classes: bool) -> type[KernelRidge | KernelRidgeClassifier]:
 class Approximating:
     """Fits to some of the rows, judged by the others.
 
-    Rows that take less than half of the memory budget are kept in memory.
+    Rows that take little of the memory budget are kept in memory.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class Approximating:
         order = np.random.default_rng(seed).permutation(n)
         count = min(n // VALIDATED, MOST_VALIDATED)
         new, old = np.sort(order[:count]), np.sort(order[count:])
-        self._X, self._y = X.choose(old).persist(), y[old]
+        self._X, self._y = X.choose(old), y[old]
+        if len(old) * X.row_bytes <= config.memory_budget() // KEPT:
+            self._X = self._X.persist()
         self._new_X, self._new_y = ArrayRows(X.take(new)), y[new]
         self._classes, self._left, self._seed = classes, left, seed
         self._fitted = False  # whether there is something to return

@@ -40,6 +40,7 @@ from gramian.tuning.candidates import FAMILIES, TRANSFORMS, Candidate
 SCREENED = 800  # rows of the first step
 LEARNED = 1500  # rows of the second
 EXACT = 5000  # rows of the third, at most
+LEAST = 200  # rows of each, even if they exceed the memory budget
 LEARNERS = 3  # candidates that learn scales
 FINALISTS = 2
 FITS = 12  # of a finalist, about
@@ -84,7 +85,7 @@ class Search:
 
     def importances(self, best: Candidate) -> np.ndarray:
         """Return how much each column matters, shape (d,), of sum 1."""
-        sample = self._sample(best.transform, self._some(LEARNED))
+        sample = self._sample(best.transform, self._few(LEARNED))
         kernel = best.trial.kernel
         trial = Trial(
             kernel, leave_one_out.best_alpha(kernel(sample.X), sample, best.trial.fit.alpha)
@@ -97,7 +98,7 @@ class Search:
         return self._start + self._seconds - perf_counter()
 
     def _screened(self, step: Step) -> list[Candidate]:
-        rows = self._some(SCREENED)
+        rows = self._few(SCREENED)
         for transform in self.transforms:
             sample = self._sample(transform, rows)
             for family, kernel in FAMILIES.items():
@@ -108,7 +109,7 @@ class Search:
         return self._ranked(self.tried)
 
     def _learned(self, ranked: list[Candidate], step: Step) -> list[Candidate]:
-        rows = self._some(LEARNED)
+        rows = self._few(LEARNED)
         found: list[Candidate] = []
         for each in ranked[:LEARNERS]:
             if found and self.left < 0.4 * self._seconds:
@@ -121,7 +122,7 @@ class Search:
         return self._ranked(found)
 
     def _refined(self, ranked: list[Candidate], step: Step) -> Candidate:
-        rows = self._some(self._affordable(ranked[0]))
+        rows = self._few(self._affordable(ranked[0]))
         found: list[Candidate] = []
         for each in ranked[:FINALISTS]:
             if found and self.left < 0.25 * self._seconds:
@@ -210,15 +211,14 @@ class Search:
 
     def _affordable(self, best: Candidate) -> int:
         """Return how many rows the third step can take in half of the time that is left."""
-        sample = self._sample(best.transform, self._some(SCREENED))
+        sample = self._sample(best.transform, self._few(SCREENED))
         K = best.trial.kernel(sample.X)
         start = perf_counter()
         leave_one_out.fit(K, sample, best.trial.fit.alpha)
         one_fit = perf_counter() - start
         growth = max(self.left, 1.0) / 2 / (FITS * FINALISTS * one_fit)
         by_time = len(sample.X) * growth ** (1 / 3)
-        by_memory = isqrt(config.memory_budget() // 2 // (8 * SQUARES))
-        return max(int(min(EXACT, by_memory, by_time)), SCREENED)
+        return max(int(min(EXACT, by_time)), SCREENED)
 
     def _pool(self) -> np.ndarray:
         """Return the numbers of the rows that are kept in memory: all, unless they are many."""
@@ -228,6 +228,11 @@ class Search:
         if n <= max(most, LEARNED):
             return np.arange(n)
         return np.sort(self.rng.choice(n, max(most, LEARNED), replace=False))
+
+    def _few(self, most: int) -> np.ndarray:
+        """Return some rows whose exact matrices take at most half of the memory budget."""
+        by_memory = isqrt(config.memory_budget() // 2 // (8 * SQUARES))
+        return self._some(max(min(most, by_memory), LEAST))
 
     def _some(self, most: int) -> np.ndarray:
         n = len(self.X)

@@ -157,6 +157,13 @@ def test_landmarks_are_doubled_while_it_helps_and_there_is_time(many):
     assert isinstance(patient[-1].approximation, Local)
 
 
+def test_landmarks_are_as_few_as_the_memory_budget_asks_for():
+    X, y = data(4000)
+    with gramian.config_context(memory_budget="16MB"):
+        (one,) = Approximating(as_rows(X), y, False, lambda: 0.0, 0).tried(RBF(0.5))
+    assert one.approximation.n_components < 500
+
+
 def test_too_many_rows_for_the_memory_budget_use_landmarks():
     assert not approximating.needed(9000) and approximating.needed(20_000)
     with gramian.config_context(memory_budget="16MB"):

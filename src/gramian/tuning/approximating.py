@@ -21,7 +21,8 @@ from gramian.learners import KernelRidge, KernelRidgeClassifier
 from gramian.rows import ArrayRows, Rows
 
 EXACT_ROWS = 10_000  # fits to more rows use landmarks
-FIRST = 500  # landmarks
+FIRST = 500  # landmarks, or fewer if the memory budget is small
+LEAST = 50
 MOST = 8000
 VALIDATED = 5  # one row in five judges
 MOST_VALIDATED = 5000  # rows
@@ -70,7 +71,7 @@ class Approximating:
             self._X = self._X.persist()
         self._new_X, self._new_y = ArrayRows(X.take(new)), y[new]
         self._classes, self._left, self._seed = classes, left, seed
-        self._fitted = False  # whether there is something to return
+        self._refused = MemoryBudgetError()  # of the last fit that would not fit the budget
 
     @property
     def most(self) -> int:
@@ -83,7 +84,9 @@ class Approximating:
     def tried(self, kernel: Kernel) -> Iterator[Tried]:
         """Yield one approximation after the other, as long as there is time and room."""
         best = yield from self._landmarks(kernel)
-        if best is None or OF_LOCAL * best.seconds > self._left():
+        if best is None:
+            raise self._refused
+        if OF_LOCAL * best.seconds > self._left():
             return
         yield from self._one(Local(best.approximation))
 
@@ -92,6 +95,9 @@ class Approximating:
         best, size = None, min(FIRST, most)
         while size <= most:
             found = yield from self._one(Nystroem(kernel, size))
+            if found is None and best is None and size > LEAST:
+                size = most = size // 2
+                continue
             if found is None or (best is not None and found.error > (1 - GAIN) * best.error):
                 break
             best, size = found, 2 * size
@@ -107,11 +113,9 @@ class Approximating:
             with config.one_budget(), warnings_as_notes([]):
                 config.hold(self._kept_bytes())
                 model.fit(self._X, self._y)
-        except MemoryBudgetError:  # before the fit starts
-            if not self._fitted:
-                raise
+        except MemoryBudgetError as error:  # before the fit starts
+            self._refused = error
             return None
-        self._fitted = True
         score = model.score(self._new_X, self._new_y)
         seconds = perf_counter() - start
         found = Tried(approximation, float(model.alpha_), 1.0 - float(score), seconds)

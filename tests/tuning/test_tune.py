@@ -216,7 +216,10 @@ def test_a_large_file_is_never_in_memory(many, hurry, tmp_path, monkeypatch):
     monkeypatch.setattr(FileRows, "fits", lambda rows: False)
     monkeypatch.setattr(FileRows, "collect", None)  # nothing asks for all rows
     monkeypatch.setattr(FeatureRows, "persist", lambda rows: rows)
+    pools, pool = [], Search._pool
+    monkeypatch.setattr(Search, "_pool", lambda self: pools.append(pool(self)) or pools[0])
     model = tune(tmp_path / "rows.npy", y, time=1e-9, random_state=0)
+    assert len(np.unique(pools[0])) == 350
     assert max(model.search_["rows"][:2]) <= 350 < model.search_["rows"][-1]
     assert isinstance(model[-1].kernel, Nystroem) and model.score_ > 0.8
 

@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
     from gramian.rows.files.opening import open_rows
     from gramian.rows.files.rows import FileRows
     from gramian.samplers import *
-    from gramian.tuning import tune
+    from gramian.tuning import BlockTransformer, tune
 
 __version__ = "0.1.0.dev0"
 
@@ -38,7 +38,7 @@ _MODULES = {
     "rows": ("ArrayRows", "FeatureRows", "Rows", "as_rows"),
     "rows.files.opening": ("open_rows",),
     "rows.files.rows": ("FileRows",),
-    "tuning": ("tune",),
+    "tuning": ("BlockTransformer", "tune"),
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 # What these packages export is public: a kernel, sampler, approximation or learner is named there.

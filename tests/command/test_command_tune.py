@@ -5,10 +5,12 @@ from functools import wraps
 
 import numpy as np
 import pandas as pd
+import pytest
 from command_examples import FRAME, PRICE, SPECIES, assert_says
+from sklearn.preprocessing import StandardScaler
 
 import gramian
-from gramian import tune
+from gramian import BlockTransformer, FeatureRows, FileRows, tune
 
 SMALL = slice(None, None, 2)
 
@@ -31,9 +33,15 @@ def test_tune_classifies_text(run, here):
     assert float(re.search(r"accuracy ([\d.]+)", out)[1]) > 0.9
 
 
-def test_a_saved_pipeline_predicts(run, here):
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_saved_pipeline_predicts(on_disk, run, here, monkeypatch):
+    if on_disk:  # as if the file were large
+        monkeypatch.setattr(FileRows, "persist", lambda rows: rows)
+        monkeypatch.setattr(FeatureRows, "persist", lambda rows: rows)
     FRAME.assign(price=PRICE)[SMALL].to_csv(here / "goods.csv", index=False)
     run("tune goods.csv --target price --time 0.1 --save goods.gramian --quiet")
+    first = gramian.load("goods.gramian").estimator[0]
+    assert isinstance(first, BlockTransformer if on_disk else StandardScaler)
     out = run("predict goods.gramian goods.csv")
     assert float(re.search(r"R² ([\d.]+)", out)[1]) > 0.8
     assert_says(run("tune goods.csv --target price --save goods.gramian", status=2), "--force")

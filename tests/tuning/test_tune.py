@@ -1,7 +1,9 @@
 """``tune``: what it returns, what it keeps to, and that it does no harm."""
 
+import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -10,6 +12,8 @@ from sklearn.preprocessing import StandardScaler
 import gramian
 from gramian import RBF, KernelRidge, KernelRidgeClassifier, Local, Nystroem, tune
 from gramian.kernels import learning, leave_one_out, refining
+from gramian.rows import FeatureRows, as_rows
+from gramian.rows.files.rows import FileRows
 from gramian.tuning import approximating
 from gramian.tuning import search as searching
 from gramian.tuning.approximating import Approximating
@@ -107,11 +111,10 @@ def test_the_search_keeps_to_its_time():
 
 def test_the_search_keeps_to_the_memory_budget():
     X, y = data(3000)
-    best = Search(X, y[:, None], False, 60.0, np.random.default_rng(0))
-    trial = learning.search(RBF(0.5), best._sample("standard", np.arange(200)))
-    monkey = searching.Candidate("standard", "rbf", trial, 0.1, 200, 0.1)
+    search = Search(X, y[:, None], False, 60.0, np.random.default_rng(0))
+    assert len(search._few(1500)) == 1500
     with gramian.config_context(memory_budget="100MB"):
-        assert 8 * 8 * best._affordable(monkey) ** 2 < 100e6
+        assert 50e6 * 0.99 < 8 * 8 * len(search._few(1500)) ** 2 <= 50e6
 
 
 @pytest.fixture
@@ -145,6 +148,7 @@ def test_many_rows_refine_scales_and_choose_landmarks(classes, many):
 
 def test_landmarks_are_doubled_while_it_helps_and_there_is_time(many):
     X, y = data(400)
+    X = as_rows(X)
     hurried = Approximating(X, y, False, lambda: 0.0, 0)
     assert [one.approximation.n_components for one in hurried.tried(RBF(0.5))] == [25]
     patient = list(Approximating(X, y, False, lambda: 1e9, 0).tried(RBF(0.5)))
@@ -153,10 +157,85 @@ def test_landmarks_are_doubled_while_it_helps_and_there_is_time(many):
     assert isinstance(patient[-1].approximation, Local)
 
 
+def test_landmarks_are_as_few_as_the_memory_budget_asks_for():
+    X, y = data(4000)
+    with gramian.config_context(memory_budget="16MB"):
+        (one,) = Approximating(as_rows(X), y, False, lambda: 0.0, 0).tried(RBF(0.5))
+    assert one.approximation.n_components < 500
+
+
 def test_too_many_rows_for_the_memory_budget_use_landmarks():
     assert not approximating.needed(9000) and approximating.needed(20_000)
     with gramian.config_context(memory_budget="16MB"):
         assert approximating.needed(1000)
+
+
+# Rows that are not in memory.
+
+
+@pytest.fixture
+def hurry(monkeypatch):
+    """Try one transform and one family, which handle heavy tails."""
+    monkeypatch.setattr(searching, "TRANSFORMS", {"normal": TRANSFORMS["normal"]})
+    monkeypatch.setattr(Search.__init__, "__defaults__", (("normal",),))
+    monkeypatch.setattr(searching, "FAMILIES", {"rbf": FAMILIES["rbf"]})
+
+
+def heavy(n=150):
+    X, y = data(n)
+    return np.sinh(2 * X), y
+
+
+@pytest.mark.parametrize("kind", ["path", "dask", "frame"])
+def test_files_and_dask_are_tuned_as_arrays_are(kind, hurry, tmp_path):
+    X, y = heavy()
+    if kind == "path":
+        given, target = tmp_path / "rows.npy", y
+        np.save(given, X)
+    else:
+        given, target = (da.from_array(values, chunks=(60, 3)[: values.ndim]) for values in (X, y))
+    if kind == "frame":
+        given = given.to_dask_dataframe(columns=["a", "b", "c"])
+    usual, model = tune(X, y, random_state=0), tune(given, target, random_state=0)
+    for name in set(usual.search_) - {"seconds"}:
+        np.testing.assert_array_equal(model.search_[name], usual.search_[name])
+    np.testing.assert_allclose(model.score_, usual.score_, rtol=1e-6)
+    space = {"X": given, "y": y}
+    exec(model.code_, space)
+    gramian.save(model, tmp_path / "model")
+    for each in (model, space["model"], gramian.load(tmp_path / "model")):
+        np.testing.assert_allclose(np.asarray(each.predict(given)), usual.predict(X), rtol=1e-6)
+
+
+def test_a_large_file_is_never_in_memory(many, hurry, tmp_path, monkeypatch):
+    X, y = heavy(900)
+    np.save(tmp_path / "rows.npy", X)
+    monkeypatch.setattr(searching, "EXACT", 200)
+    monkeypatch.setattr(searching, "LEARNED", 200)
+    monkeypatch.setattr(refining, "ROWS", 350)
+    monkeypatch.setattr(FileRows, "fits", lambda rows: False)
+    monkeypatch.setattr(FileRows, "collect", None)  # nothing asks for all rows
+    monkeypatch.setattr(FeatureRows, "persist", lambda rows: rows)
+    pools, pool = [], Search._pool
+    monkeypatch.setattr(Search, "_pool", lambda self: pools.append(pool(self)) or pools[0])
+    model = tune(tmp_path / "rows.npy", y, time=1e-9, random_state=0)
+    assert len(np.unique(pools[0])) == 350
+    assert max(model.search_["rows"][:2]) <= 350 < model.search_["rows"][-1]
+    assert isinstance(model[-1].kernel, Nystroem) and model.score_ > 0.8
+
+
+def test_rows_that_tune_cannot_take_are_named(tmp_path):
+    X, y = data(20)
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        tune(tmp_path / "rows.npy", y[:-1])
+    with pytest.raises(ValueError, match="NaN"):
+        tune(tmp_path / "rows.npy", np.full(20, np.nan), "regress")
+    with pytest.raises(ValueError, match="dense rows of numbers; got sparse rows"):
+        tune(as_rows(scipy.sparse.csr_array(X)), y)
+    np.save(tmp_path / "few.npy", X[:3])
+    with pytest.raises(ValueError, match="minimum of 4 is required by tune"):
+        tune(tmp_path / "few.npy", y[:3])
 
 
 # Guards.

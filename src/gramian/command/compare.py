@@ -33,12 +33,16 @@ def add_options(parser: arguments.Parser) -> None:
     group.add_argument(
         "--sizes", type=int, nargs="+", metavar="SIZE", help="numbers of features to try"
     )
-    signatures.add_options(parser, "sample", signatures.parameters(_compare(), skip=HERE))
+    sampling = signatures.parameters(_compare(), skip=HERE)
+    tuning = {"time": sampling.pop("time")}
+    signatures.add_options(parser, "sample", sampling)
     chosen = (
-        "chosen by cross-validation if there is a target, else scale, or mean for chi2; with "
-        "--kernel tune, chosen with the kernel and the scales of its columns"
+        "chosen by a quick cross-validation if there is a target, else scale, or mean for chi2; "
+        "--kernel tune takes longer (--time) and chooses the kernel and the scales of its columns, "
+        "too"
     )
     arguments.add_kernel(parser, several=True, gamma=chosen)
+    signatures.add_options(parser, "search of --kernel tune", tuning)
     arguments.add_preparation(parser, "column to predict: approximations are scored on it")
     arguments.add_output(parser, ".report.html", model=False)
     arguments.add_run(parser, device=True)

@@ -17,7 +17,7 @@ from gramian.command.results import check_free, predictions
 from gramian.command.scores import show_scores
 from gramian.command.screen import Screen
 from gramian.persistence import models
-from gramian.rows import Rows
+from gramian.rows import ArrayRows, Rows
 from gramian.tables import TableModel, preparation_code
 
 # Parameters that have options of their own, or none.
@@ -63,7 +63,7 @@ def run(args: Namespace, screen: Screen) -> None:
         reading.show_plan(screen, planned)
         with screen.timed():
             model = _tune()(
-                _array(rows.choose(train)),
+                _training(rows, train),
                 y[train],
                 holdout=0.0,
                 random_state=args.seed,
@@ -84,8 +84,12 @@ def run(args: Namespace, screen: Screen) -> None:
         screen.line("model", f"→ {path}")
 
 
-def _array(rows: Rows) -> np.ndarray:
-    return array_ops.host_float64(array_ops.dense(rows.collect()))
+def _training(rows: Rows, train: np.ndarray) -> np.ndarray | Rows:
+    """Return the rows to tune on: an array if they are in memory, else rows that stay on disk."""
+    chosen = rows.choose(train)
+    if isinstance(rows, ArrayRows):
+        return array_ops.host_float64(array_ops.dense(chosen.collect()))
+    return chosen
 
 
 def _show_columns(screen: Screen, names: list[str], importances: np.ndarray) -> None:

@@ -34,7 +34,7 @@ from gramian.tables.model import TableModel
 # not open other files.
 MODULES = (
     "kernels", "samplers", "approximations", "learners", "matrices", "rows.parts",
-    "tables.preparation", "tables.model",
+    "tables.preparation", "tables.model", "tuning.blocks",
 )  # fmt: skip
 
 MODELS = (BaseEstimator, Factors, TableModel)

@@ -9,6 +9,9 @@
 Errors are leave-one-out errors, or those of rows that are put aside where landmarks stand for the
 kernel. Equal rows are one row with their mean target: a copy that stays would predict the one that
 is left out.
+
+The first three steps read a sample of the rows once and keep it in memory; the last step walks over
+all rows, wherever they are.
 """
 
 from __future__ import annotations
@@ -28,13 +31,16 @@ from gramian.kernels import learning, leave_one_out, refining
 from gramian.kernels.gamma import SQUARES
 from gramian.kernels.learning import Trial
 from gramian.kernels.leave_one_out import TargetSample
+from gramian.rows import Rows, as_rows
 from gramian.tuning import approximating
 from gramian.tuning.approximating import Approximating
+from gramian.tuning.blocks import host, transformed
 from gramian.tuning.candidates import FAMILIES, TRANSFORMS, Candidate
 
 SCREENED = 800  # rows of the first step
 LEARNED = 1500  # rows of the second
 EXACT = 5000  # rows of the third, at most
+LEAST = 200  # rows of each, even if they exceed the memory budget
 LEARNERS = 3  # candidates that learn scales
 FINALISTS = 2
 FITS = 12  # of a finalist, about
@@ -47,14 +53,16 @@ class Search:
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Rows | np.ndarray,
         Y: np.ndarray,
         classes: bool,
         seconds: float,
         rng: np.random.Generator,
         transforms: Iterable[str] = TRANSFORMS,
     ) -> None:
-        self.X, self.Y, self.classes, self.rng = X, Y, classes, rng
+        self.rows, self.all_targets, self.classes, self.rng = as_rows(X), Y, classes, rng
+        pool = self._pool()
+        self.X, self.Y = host(self.rows, pool), Y[pool]
         self.transforms = tuple(transforms)
         self._transforms: dict[str, BaseEstimator] = {}  # fitted
         self.tried: list[Candidate] = []
@@ -64,7 +72,7 @@ class Search:
     def run(self) -> Candidate:
         """Return the best candidate that was found in time."""
         best = self.kernel()
-        return self._approximated(best) if approximating.needed(len(self.X)) else best
+        return self._approximated(best) if approximating.needed(self.rows.shape[0]) else best
 
     def kernel(self) -> Candidate:
         """Return the candidate with the best kernel, without its approximation."""
@@ -72,12 +80,12 @@ class Search:
         with progress("tuning", steps) as step:
             best = self._screened(step)
             best = self._learned(best, step)
-            many = approximating.needed(len(self.X))
+            many = approximating.needed(self.rows.shape[0])
             return self._on_landmarks(best, step) if many else self._refined(best, step)
 
     def importances(self, best: Candidate) -> np.ndarray:
         """Return how much each column matters, shape (d,), of sum 1."""
-        sample = self._sample(best.transform, self._some(LEARNED))
+        sample = self._sample(best.transform, self._few(LEARNED))
         kernel = best.trial.kernel
         trial = Trial(
             kernel, leave_one_out.best_alpha(kernel(sample.X), sample, best.trial.fit.alpha)
@@ -90,7 +98,7 @@ class Search:
         return self._start + self._seconds - perf_counter()
 
     def _screened(self, step: Step) -> list[Candidate]:
-        rows = self._some(SCREENED)
+        rows = self._few(SCREENED)
         for transform in self.transforms:
             sample = self._sample(transform, rows)
             for family, kernel in FAMILIES.items():
@@ -101,7 +109,7 @@ class Search:
         return self._ranked(self.tried)
 
     def _learned(self, ranked: list[Candidate], step: Step) -> list[Candidate]:
-        rows = self._some(LEARNED)
+        rows = self._few(LEARNED)
         found: list[Candidate] = []
         for each in ranked[:LEARNERS]:
             if found and self.left < 0.4 * self._seconds:
@@ -114,7 +122,7 @@ class Search:
         return self._ranked(found)
 
     def _refined(self, ranked: list[Candidate], step: Step) -> Candidate:
-        rows = self._some(self._affordable(ranked[0]))
+        rows = self._few(self._affordable(ranked[0]))
         found: list[Candidate] = []
         for each in ranked[:FINALISTS]:
             if found and self.left < 0.25 * self._seconds:
@@ -132,7 +140,7 @@ class Search:
 
     def _on_landmarks(self, ranked: list[Candidate], step: Step) -> Candidate:
         """Refine the scales of the finalists on more rows."""
-        n, d = self.X.shape
+        n, d = self.rows.shape
         rows = self._some(refining.affordable(n, d, config.memory_budget() // 2))
         if not len(rows):
             return self._refined(ranked, step)
@@ -178,9 +186,9 @@ class Search:
 
     def _approximated(self, best: Candidate) -> Candidate:
         """Choose the approximation of the kernel that was chosen."""
-        y = self.Y.argmax(axis=1) if self.classes else self.Y[:, 0]
-        rows = self._some(len(self.X))
-        X = self._transformed(best.transform, rows)
+        Y = self.all_targets
+        y = Y.argmax(axis=1) if self.classes else Y[:, 0]
+        X = transformed(self._transform(best.transform), self.rows)
         seed = int(self.rng.integers(2**31))
         fits = Approximating(X, y, self.classes, lambda: self.left, seed)
         found = []
@@ -191,7 +199,7 @@ class Search:
                     best._replace(
                         trial=best.trial._replace(fit=fit),
                         rate=one.error,
-                        rows=len(X),
+                        rows=len(y),
                         seconds=one.seconds,
                         approximation=one.approximation,
                         validated=True,
@@ -203,28 +211,41 @@ class Search:
 
     def _affordable(self, best: Candidate) -> int:
         """Return how many rows the third step can take in half of the time that is left."""
-        sample = self._sample(best.transform, self._some(SCREENED))
+        sample = self._sample(best.transform, self._few(SCREENED))
         K = best.trial.kernel(sample.X)
         start = perf_counter()
         leave_one_out.fit(K, sample, best.trial.fit.alpha)
         one_fit = perf_counter() - start
         growth = max(self.left, 1.0) / 2 / (FITS * FINALISTS * one_fit)
         by_time = len(sample.X) * growth ** (1 / 3)
+        return max(int(min(EXACT, by_time)), SCREENED)
+
+    def _pool(self) -> np.ndarray:
+        """Return the numbers of the rows that are kept in memory: all, unless they are many."""
+        n, d = self.rows.shape
+        budget = config.memory_budget()
+        most = min(max(refining.affordable(n, d, budget // 2), EXACT), budget // (64 * d))
+        if n <= max(most, LEARNED):
+            return np.arange(n)
+        return np.sort(self.rng.choice(n, max(most, LEARNED), replace=False))
+
+    def _few(self, most: int) -> np.ndarray:
+        """Return some rows whose exact matrices take at most half of the memory budget."""
         by_memory = isqrt(config.memory_budget() // 2 // (8 * SQUARES))
-        return max(int(min(EXACT, by_memory, by_time)), SCREENED)
+        return self._some(max(min(most, by_memory), LEAST))
 
     def _some(self, most: int) -> np.ndarray:
         n = len(self.X)
         return np.sort(self.rng.choice(n, min(n, most), replace=False))
 
     def _sample(self, transform: str, rows: np.ndarray) -> TargetSample:
-        X = self._transformed(transform, rows)
+        X = self._transform(transform).transform(self.X[rows])
         return leave_one_out.grouped(X, self.Y[rows], np.ones(len(rows)))
 
-    def _transformed(self, name: str, rows: np.ndarray) -> np.ndarray:
+    def _transform(self, name: str) -> BaseEstimator:
         if name not in self._transforms:
             self._transforms[name] = TRANSFORMS[name](len(self.X)).fit(self.X)
-        return self._transforms[name].transform(self.X[rows])
+        return self._transforms[name]
 
     def _try(
         self, transform: str, family: str, sample: TargetSample, find: Callable[[], Trial]

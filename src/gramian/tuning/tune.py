@@ -7,12 +7,18 @@ from typing import Literal
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import check_X_y
+from sklearn.utils import assert_all_finite, check_consistent_length, check_X_y, column_or_1d
 
+from gramian.backend import array_ops, config
 from gramian.backend.checks import choice, is_real, positive
-from gramian.backend.typing import ArrayLike, RandomState
+from gramian.backend.typing import ArrayLike
 from gramian.estimators.base import generator
+from gramian.estimators.parameters import RandomState, RowsLike
+from gramian.rows import ArrayRows, Rows, as_rows
+from gramian.rows.files import formats
+from gramian.rows.reading import is_collection
 from gramian.tuning.approximating import learner
+from gramian.tuning.blocks import BlockTransformer, stays
 from gramian.tuning.candidates import TRANSFORMS, Candidate, rounded
 from gramian.tuning.search import Search
 from gramian.tuning.source import code
@@ -22,8 +28,9 @@ __all__ = ["tune"]
 MOST_CLASSES = 20  # whole numbers with more distinct values are regressed on
 
 
+@config.one_budget()
 def tune(
-    X: ArrayLike,
+    X: RowsLike,
     y: ArrayLike,
     task: Literal["regress", "classify"] | None = None,
     *,
@@ -43,10 +50,13 @@ def tune(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        Numbers, without gaps.
+    X : array-like of shape (n, d), path, dask collection or Rows
+        Numbers, without gaps. Rows of files, of a memory map and on dask stay where they are: at
+        most 20,000 of them are taken into memory for the search, and fits walk over them as those
+        of any learner do. The transform of columns is then a :class:`BlockTransformer`, which
+        learns from at most 100,000 rows, so that the pipeline predicts such rows, too.
     y : array-like of shape (n,)
-        Numbers or classes.
+        Numbers or classes; with a path, those of the same rows. A dask array or series is computed.
     task : {"regress", "classify"}, optional
         By default, text and whole numbers with at most 20 distinct values are classes.
     time : float, default=60.0
@@ -67,6 +77,7 @@ def tune(
     --------
     RBF : ``gamma="loo"`` and ``scales="learn"`` of a single kernel.
     compare : approximations of one kernel.
+    open_rows : rows of a file and its target.
 
     Examples
     --------
@@ -79,19 +90,21 @@ def tune(
     >>> model.feature_importances_.argmax()
     np.int64(0)
     """
+    y = np.asarray(y) if is_collection(y) else y
     classes = _is_classes(y, task)
-    X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=4, y_numeric=not classes)
+    X, y = _read(X, y, numeric=not classes)
     seconds, part = positive("tune", "time", time), _fraction(holdout)
     rng = generator(random_state)
     train, held_out = _split(y, part, classes, rng)
     Y = (y[:, None] == np.unique(y)) if classes else y[:, None]
-    search = Search(X[train], np.asarray(Y[train], dtype=np.float64), classes, seconds, rng)
+    search = Search(_some(X, train), np.asarray(Y[train], dtype=np.float64), classes, seconds, rng)
     best = search.run()
     seed = int(rng.integers(2**31))
-    model = _pipeline(best, len(train), classes, seed)
+    model = _pipeline(best, len(train), classes, seed, in_blocks=isinstance(X, Rows))
     score = None
     if len(held_out):
-        score = float(clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out]))
+        alone = clone(model).fit(_some(X, train), y[train])
+        score = float(alone.score(_some(X, held_out), y[held_out]))
     model.fit(X, y)
     model.score_ = score
     entries = [each.entry() for each in search.tried]
@@ -99,6 +112,26 @@ def tune(
     model.feature_importances_ = search.importances(best)
     model.code_ = code(model)
     return model
+
+
+def _read(X: RowsLike, y: ArrayLike, numeric: bool) -> tuple[np.ndarray | Rows, np.ndarray]:
+    """Return X as an array, or as rows if they stay where they are, and y as an array."""
+    if not stays(X):
+        return check_X_y(X, y, dtype=np.float64, ensure_min_samples=4, y_numeric=numeric)
+    rows = as_rows(X, owner="tune", min_rows=4)
+    if formats.is_path(X) and isinstance(rows, ArrayRows):  # small enough to be read from it
+        config.hold(rows.shape[0] * rows.row_bytes)
+    if rows.are_objects or array_ops.issparse(rows.take([0])):
+        what = "objects" if rows.are_objects else "sparse rows"
+        raise ValueError(f"tune needs dense rows of numbers; got {what}. Fit a learner instead.")
+    y = column_or_1d(y, dtype=np.float64 if numeric else None, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(rows, y)
+    return rows, y
+
+
+def _some(X: np.ndarray | Rows, numbers: np.ndarray) -> np.ndarray | Rows:
+    return X.choose(numbers) if isinstance(X, Rows) else X[numbers]
 
 
 def _is_classes(y: ArrayLike, task: str | None) -> bool:
@@ -132,11 +165,16 @@ def _split(
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-def _pipeline(best: Candidate, quantiles: int, classes: bool, seed: int) -> Pipeline:
+def _pipeline(
+    best: Candidate, quantiles: int, classes: bool, seed: int, in_blocks: bool
+) -> Pipeline:
     """Return the pipeline of a candidate, not fitted."""
     alpha = rounded(best.trial.fit.alpha)
     kernel = best.rounded()
     if best.approximation is not None:
         alpha, kernel = "loo", best.approximation
     model = learner(classes)(alpha=alpha, kernel=kernel, random_state=seed)
-    return make_pipeline(TRANSFORMS[best.transform](quantiles), model)
+    transform = TRANSFORMS[best.transform](quantiles)
+    if in_blocks:
+        transform = BlockTransformer(transform, random_state=seed)
+    return make_pipeline(transform, model)

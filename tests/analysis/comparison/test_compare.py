@@ -493,7 +493,7 @@ def test_the_kernel_can_be_tuned():
     rows, y = uneven()
     tuned, plain = (compare(rows, y, kernel=kernel, **FEW) for kernel in ("tune", "rbf"))
     assert tuned.kernel.scales.argmax() == 0 and tuned.best.score > 0.9 > plain.best.score
-    assert "as tune does, from the training rows" in tuned.settings["gamma"]
+    assert "as tune does in up to 30 s, from the training rows" in tuned.settings["gamma"]
     space = {"X": rows, "y": y}
     exec(tuned.code, space)
     assert space["model"].score(space["X_test"], space["y_test"]) == pytest.approx(tuned.best.score)
@@ -504,7 +504,7 @@ def test_a_tuned_kernel_does_not_see_held_out_rows():
     (train, test, _) = data.split(len(rows), y, 4000, 0)
     other = y.copy()
     other[test] = 0.0
-    kernels = [data.tuned(data.Data(ArrayRows(rows), each, data.Split(train, test)), 0)
+    kernels = [data.tuned(data.Data(ArrayRows(rows), each, data.Split(train, test)), 30.0, 0)
                for each in (y, other)]  # fmt: skip
     np.testing.assert_array_equal(kernels[0].scales, kernels[1].scales)
     assert kernels[0].gamma == kernels[1].gamma
@@ -515,6 +515,19 @@ def test_a_tuned_kernel_needs_a_target_and_numbers():
         compare(X, kernel="tune")
     with pytest.raises(ValueError, match="needs dense rows of numbers"):
         compare(scipy.sparse.csr_array(X), Y, kernel="tune")
+    with pytest.raises(ValueError, match="time of compare is for kernel='tune'; got time=5 with"):
+        compare(X, Y, time=5)
+    with pytest.raises(ValueError, match="time of compare must be a positive number"):
+        compare(X, Y, kernel="tune", time=0)
+
+
+def test_the_time_of_a_tuned_kernel_is_kept(monkeypatch):
+    given = []
+    monkeypatch.setattr(data, "tuned_kernel", lambda X, Y, classes, seconds, rng:
+                        given.append(seconds) or RBF(1.0))  # fmt: skip
+    rows, y = uneven()
+    assert "in up to 2 s" in compare(rows, y, kernel="tune", time=2, **FEW).settings["gamma"]
+    assert given == [2.0]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from gramian.backend import array_ops, config
+from gramian.backend.checks import positive
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
@@ -116,15 +117,27 @@ class Data(NamedTuple):
         return np.setdiff1d(np.arange(self.rows.shape[0]), test)
 
 
-def begin(kernel: Any, X: Any, y: Any, most: int, seed: int) -> tuple[Kernel, Data, str]:
-    """Return the kernel, the rows, and words for where a gamma that is a number comes from."""
+def begin(
+    kernel: Any, seconds: float | None, X: Any, y: Any, most: int, seed: int
+) -> tuple[Kernel, Data, str]:
+    """Return the kernel, the rows, and words for where a gamma that is a number comes from.
+
+    ``seconds`` are for the search of a kernel that is tuned; None for the default.
+    """
     tunes = isinstance(kernel, str) and kernel == TUNED
+    if seconds is None:
+        seconds = SECONDS
+    elif not tunes:
+        raise ValueError(
+            f"time of compare is for kernel='tune'; got time={seconds!r} with kernel={kernel!r}."
+        )
+    seconds = positive("compare", "time", seconds)
     bare = clone(as_kernel("rbf" if tunes else kernel))
     given = read(bare, X, y, most, seed)
     if not tunes:
         return bare, given, "as given"
-    said = "chosen with the kernel, as tune does, from the training rows"
-    return tuned(given, seed), given, said
+    said = f"chosen with the kernel, as tune does in up to {seconds:g} s, from the training rows"
+    return tuned(given, seconds, seed), given, said
 
 
 def read(kernel: Kernel, X: Any, y: Any, most: int, seed: int) -> Data:
@@ -194,7 +207,7 @@ def split(n: int, target: np.ndarray | None, most: int, seed: int) -> Split:
     return Split(train, test, by_class)
 
 
-def tuned(given: Data, seed: int) -> Kernel:
+def tuned(given: Data, seconds: float, seed: int) -> Kernel:
     """Return the kernel that ``tune`` chooses from the training rows that are measured."""
     rows, target, (train, _, _) = given
     if target is None or rows.are_objects or array_ops.issparse(rows.take([0])):
@@ -203,7 +216,7 @@ def tuned(given: Data, seed: int) -> Kernel:
     X = array_ops.host_float64(rows.take(np.sort(train)))
     y, classes = target[np.sort(train)], are_classes(target)
     Y = codes(y) if classes else y.reshape(len(y), -1).astype(np.float64)
-    return tuned_kernel(X, Y, classes, SECONDS, np.random.default_rng(seed))
+    return tuned_kernel(X, Y, classes, seconds, np.random.default_rng(seed))
 
 
 def draw(kernel: Kernel, given: Data) -> Sample:

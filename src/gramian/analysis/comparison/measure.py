@@ -57,6 +57,7 @@ def compare(
     y: Any = None,
     *,
     kernel: Any = "rbf",
+    time: float | None = None,
     approximations: Any = None,
     sizes: Iterable[int] | None = None,
     learner: Any = None,
@@ -81,11 +82,12 @@ def compare(
         The target. If given, a quarter of the rows is held out, and each approximation is scored
         by a learner that uses it.
     kernel : str, Kernel or callable, default="rbf"
-        ``"tune"`` chooses family, scales of columns and gamma as :func:`tune` does, from the
-        training rows; it needs a target and dense numbers. With a target, a gamma that is not given
-        is chosen by cross-validation on the training rows. Rules such as ``gamma="median"`` are
-        evaluated once, and ``"loo"`` and ``scales="learn"`` learned once, on all rows that are not
-        held out.
+        With a target, a quick cross-validation on the training rows chooses gamma if it is not
+        given. ``"tune"`` takes longer, and chooses family, scales of columns and gamma from these
+        rows as :func:`tune` does, if they are dense. Rules such as ``gamma="median"`` are evaluated
+        once, and ``"loo"`` and ``scales="learn"`` learned once, on all rows that are not held out.
+    time : float, optional
+        Seconds for the search of ``kernel="tune"``, at most; by default 30.
     approximations : list of str or Approximation, dict of Approximation, optional
         By default, those of the following that support the kernel: Nyström uniform, Nyström
         k-means, Nyström RPCholesky, MEKA, BKA, Random Fourier, TensorSketch, CRAFT, Random
@@ -96,14 +98,12 @@ def compare(
     learner : estimator, optional
         The learner that is scored on the held-out rows: a classifier or regressor with a parameter
         ``kernel``. By default, KernelRidgeClassifier if the target is text or whole numbers with
-        at most 20 distinct values, else KernelRidge, with alpha chosen by
-        leave-one-out.
+        at most 20 distinct values, else KernelRidge, with alpha chosen by leave-one-out.
     n_clusters : int, optional
         Without a target: the score is the share of the variance in feature space that this many
         clusters of kernel k-means explain.
     repeats : int, default=3
-        Number of fits of each approximation, with consecutive seeds. The score is that of the
-        repeat in the middle.
+        Number of fits of each approximation, with consecutive seeds; the middle one is scored.
     max_rows : int, default=4000
         If there are more rows, a random sample of this size is measured.
     random_state : int, Generator or None, default=None
@@ -142,7 +142,7 @@ def compare(
     max_rows = positive_integer("compare", "max_rows", max_rows)
     max_error = positive("compare", "max_error", max_error)
     first = _first_seed(random_state)
-    bare, given, said = data.begin(kernel, X, y, max_rows, first)
+    bare, given, said = data.begin(kernel, time, X, y, max_rows, first)
     rows = given.rows
     bare.fit_rows(given.known(bare), np.random.default_rng(first), None, given.known_target())
     start = fixed(bare)

@@ -9,8 +9,9 @@ CONTENDERS := $(VENV)/.contenders
 DOCS := $(VENV)/.docs
 
 # Tests share the cores; tests of one group (those of a cluster, of a browser) share one worker.
-# WORKERS=8 is fewer of them than cores: workers that share a GPU may get in each other's way.
-WORKERS ?= auto
+# There is one more of them than cores, since some tests wait for other processes. WORKERS=8 is fewer
+# than that: workers that share a GPU may get in each other's way.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 # Workers, and the many processes that tests start, share compiled modules.

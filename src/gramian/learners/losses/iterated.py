@@ -33,7 +33,8 @@ from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.rows import FeatureRows
 
-PRODUCTS = 12  # expected in a Newton step by iteration; with more, the preconditioner is renewed
+PASSES = 5  # of an iteration for each step with sums: it starts from a sample, so it takes fewer
+RENEWED = 12  # products in a step: with more, the next step has a new preconditioner
 MOST_PRODUCTS = 200
 LITTLE = 0.25  # of what an iteration has gained
 LAST = 4.0  # times the tolerance: a step that gains less may be the last
@@ -62,13 +63,18 @@ class IteratedSpace(FactoredSpace):
         self._made_for: Loss | None = None
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        loss, walks, problem = self.loss, self.walks, self.problem
-        shape = here.point.shape
-        right = -here.gradient * (1.0 if loss.coupled else wanted)
+        walks, problem = self.walks, self.problem
+        if self._made_for is not self.loss:
+            self._solvers, self._made_for = self._preconditioners(here), self.loss
+        loss, point, solvers = self.loss, here.point, self._solvers
+        least = LAST * np.maximum(problem.tol * np.abs(here.values), gaps(loss, here))
+        used = np.arange(loss.outputs)
+        if not (loss.coupled or wanted.all()):
+            used = np.flatnonzero(wanted)
+            loss, point, least = loss.of(used.tolist()), point[:, used], least[used]
+            solvers = solvers if len(solvers) == 1 else [solvers[k] for k in used]
+        shape = point.shape
         columns = 1 if loss.coupled else shape[1]
-        if self._made_for is not loss:
-            self._solvers, self._made_for = self._preconditioners(here), loss
-        solvers = self._solvers
 
         def precondition(R: np.ndarray) -> np.ndarray:
             R = R.reshape(shape)
@@ -79,13 +85,12 @@ class IteratedSpace(FactoredSpace):
 
         def apply(V: np.ndarray) -> np.ndarray:
             V = V.reshape(shape)
-            image = walks.curve(loss, here.point, V)
+            image = walks.curve(loss, point, V)
             image[:-1] += problem.alpha * V[:-1]
             image[-1] = image[-1] + 1e-12 * problem.weight * V[-1] if problem.intercept else V[-1]
             return image.reshape(-1, columns)
 
-        right = right.reshape(-1, columns)
-        least = LAST * np.maximum(problem.tol * np.abs(here.values), gaps(loss, here))
+        right = -here.gradient[:, used].reshape(-1, columns)
         tol = float(np.clip(0.3 * sqrt(self._relative), 1e-5, 0.1))
         with one_blas_thread():
             found, products, _ = linalg.conjugate_gradients(
@@ -96,9 +101,10 @@ class IteratedSpace(FactoredSpace):
                 max_iter=MOST_PRODUCTS,
                 watch=_Gains(right, least),
             )
-        if products > PRODUCTS:
+        if products > RENEWED:
             self._made_for = None
-        direction = found.reshape(shape)
+        direction = np.zeros_like(here.point)
+        direction[:, used] = found.reshape(shape)
         slopes = self.slopes(here, direction)
         sizes = np.maximum(np.abs(here.values), np.finfo(float).tiny)
         self._relative = min(float(np.max(slopes / sizes)), 1.0)
@@ -166,7 +172,7 @@ class Iterated(Strategy[LossProblem]):
         missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
         make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
         sums = r * r * t + missing * (make * m + m * r)
-        return PRODUCTS * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
+        return PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
         C = projected(problem.factors) or problem.factors

@@ -24,6 +24,19 @@ def test_wide_features_give_the_minimum_of_another_solver():
     assert model.accuracy_ <= 1e-6
 
 
+def test_products_that_round_too_much(monkeypatch):
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((40, 20))
+    y = rng.integers(0, 40, 1000)
+    X = (centres[y] + 0.5 * rng.standard_normal((1000, 20))).astype(np.float32)
+    kernel = Nystroem(RBF(0.05), 30, landmarks="uniform", random_state=0).fit(X)
+    model = KernelSVC(1.0, kernel)
+    y = np.minimum(y, 8)
+    direct = model.fit(X, y).objective_
+    monkeypatch.setattr("gramian.learners.losses.interior.NARROW", 0)
+    np.testing.assert_allclose(model.fit(X, y).objective_, direct, rtol=2e-4)
+
+
 def test_groups_of_outputs_on_threads(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3))

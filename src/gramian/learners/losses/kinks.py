@@ -25,7 +25,7 @@ ARRAYS = 40  # of one number per row, term and output, at most two terms each
 PART = 8  # a group of outputs takes at most this part of the budget
 PARTS = 4  # those that are solved at the same time
 TOGETHER = 4  # outputs in a group, at most: their arrays should fit in a cache
-LARGE = 2**20  # features: with fewer, threads cost more than they save
+LARGE = 2**19  # features: with fewer, threads cost more than they save
 
 
 class InteriorPoints(Strategy[LossProblem]):

@@ -182,6 +182,12 @@ class TestEdges:
         assert_allclose(p.sum(axis=1), 1.0)
         assert model.score(rows, y) > 0.5
 
+    def test_too_many_classes_for_the_hinge(self, monkeypatch):
+        monkeypatch.setattr("gramian.learners.losses.classifiers.MOST_HINGES", 1000)
+        y = np.repeat(np.arange(300), 2)
+        with pytest.raises(ValueError, match=r"300 classes of 600 rows.*Use KernelLogisticReg"):
+            KernelSVC(kernel=FEW).fit(y[:, None], y)
+
     def test_unbalanced_classes(self):
         y = np.zeros(N, dtype=int)
         y[:2] = 1

@@ -141,7 +141,7 @@ def test_groups_of_outputs_and_iterations_agree(monkeypatch):
     kernel = Nystroem(KERNEL, 60, random_state=0).fit(X)  # so many that H is of all rows
     model = KernelLogisticRegression(("loo", GRID), kernel, tol=1e-8, random_state=0)
     summed = model.fit(X, labels).path_.errors
-    monkeypatch.setattr("gramian.learners.losses.iterated.PRODUCTS", 0)
+    monkeypatch.setattr("gramian.learners.losses.iterated.PASSES", 0)
     assert_allclose(model.fit(X, labels).path_.errors, summed, rtol=1e-4)
 
 

@@ -67,8 +67,11 @@ class Multinomial(Loss):
         return separate
 
     def curve(self, y: Array, f: Array, u: Array) -> Array:
-        xp, p = array_ops.namespace(f), self.inverse_link(f)
-        return p * (u - xp.sum(p * u, axis=1, keepdims=True))
+        p = self.inverse_link(f)
+        image = p * u
+        p *= array_ops.namespace(f).sum(image, axis=1, keepdims=True)
+        image -= p
+        return image
 
     def root(self, y: Array, f: Array) -> Root:
         # diag(p) - p pᵀ = A Aᵀ with A = diag(q) (I - q qᵀ) and q = √p, since qᵀq = 1.
@@ -79,7 +82,8 @@ class Multinomial(Loss):
         """Return the probability of each class."""
         xp = array_ops.namespace(f)
         powers = xp.exp(f - xp.max(f, axis=1, keepdims=True))
-        return powers / xp.sum(powers, axis=1, keepdims=True)
+        powers /= xp.sum(powers, axis=1, keepdims=True)
+        return powers
 
     def start(self, mean: np.ndarray) -> np.ndarray:
         logs = np.log(mean)

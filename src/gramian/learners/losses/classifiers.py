@@ -22,6 +22,7 @@ from gramian.learners.losses.problem import LossProblem
 from gramian.learners.scoring import Classifier
 
 MOST_ENCODED = 256  # classes that samplers see as one column each
+MOST_HINGES = 10_000_000  # rows times classes, if the classes are many: minutes on two cores
 
 
 class _Classifier(Classifier, LossLearner):
@@ -36,6 +37,7 @@ class _Classifier(Classifier, LossLearner):
         rng = generator(self.random_state)
         labels = class_labels(self, y)
         self.classes_ = two_or_more(self, array_ops.unique(labels))
+        self._check_classes(labels.shape[0])
         problem = self._problem(X, rng, sample_weight, self._columns(y))
         problem = replace(problem, weights=weighted_by_class(self, problem, labels))
         numbers = _numbers(labels, self.classes_)
@@ -43,6 +45,9 @@ class _Classifier(Classifier, LossLearner):
         numbers = problem.rows.place.align(numbers, problem.rows.xp.float64)[:, None]
         self._keep(self._solved(replace(problem, y=numbers, start=problem.loss.start(mean))))
         return self
+
+    def _check_classes(self, n: int) -> None:
+        """Raise an error if n rows of these classes would take hours."""
 
     def _columns(self, y: Array) -> np.ndarray | None:
         """Return a column per class for samplers; for very many classes, one that stands for all.
@@ -262,6 +267,15 @@ kernel_, approximation_, points_
         made = {"hinge": Hinge, "squared_hinge": SquaredHinge}
         name = choice(self, "loss", self.loss, tuple(made))
         return made[name](n_targets if n_targets > 2 else 1)
+
+    def _check_classes(self, n: int) -> None:
+        count = len(self.classes_)
+        if self.loss == "hinge" and count > MOST_ENCODED and n * count > MOST_HINGES:
+            raise ValueError(
+                f"KernelSVC(loss='hinge') solves a problem of all rows for each class, and {count} "
+                f"classes of {n} rows are too many to end soon. Use KernelLogisticRegression or "
+                "loss='squared_hinge', which share passes over the rows between the classes."
+            )
 
 
 def _flat(f: Array) -> Array:

@@ -50,8 +50,11 @@ class FactoredSpace(Space):
         return None
 
     def evaluate(self, point: np.ndarray) -> Evaluation:
+        return self._evaluated(self.loss, point)
+
+    def _evaluated(self, loss: Loss, point: np.ndarray) -> Evaluation:
         problem, kinds = self.problem, self._kinds()
-        here, curvature = self.walks.evaluate(self.loss, point, kinds)
+        here, curvature = self.walks.evaluate(loss, point, kinds)
         gradient = here.gradient
         gradient[:-1] += problem.alpha * point[:-1]
         gradient[-1] = gradient[-1] + problem.tilt if problem.intercept else 0.0
@@ -59,8 +62,14 @@ class FactoredSpace(Space):
         return here._replace(values=values, gradient=gradient, more=curvature)
 
     def along(self, here: Evaluation, direction: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        values = self.walks.along(self.loss, here.point, direction, lengths)
-        return values + np.stack([self._penalty(here.point + s * direction) for s in lengths])
+        loss, point, moved = self.loss, here.point, np.flatnonzero(direction.any(axis=0))
+        if not loss.coupled and len(moved) < loss.outputs:
+            loss, point, direction = loss.of(moved.tolist()), point[:, moved], direction[:, moved]
+        values = self.walks.along(loss, point, direction, lengths)
+        values += np.stack([self._penalty(point + s * direction) for s in lengths])
+        if values.shape[1] == len(here.values):
+            return values
+        return replaced(np.tile(here.values, (len(lengths), 1)), moved, values)
 
     def _penalty(self, point: np.ndarray) -> np.ndarray:
         problem = self.problem
@@ -175,6 +184,13 @@ class LeftOut:
         # A leverage that outputs share is not that of any of them, so it is taken as it is.
         counted = 0.0 if kinds == [-1] else self._scale
         return error(space.problem, minimum.smoothed, self._numbers, f, leverages, counted=counted)
+
+
+def replaced(values: np.ndarray, outputs: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return values (..., outputs) with those of some outputs replaced."""
+    values = values.copy()
+    values[..., outputs] = new
+    return values
 
 
 def left_out_bytes(problem: LossProblem) -> int:

@@ -194,8 +194,7 @@ class InteriorPoint:
     def _solver(self, c: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return B ↦ (ZᵀCZ + penalty)⁻¹ B for each output, by conjugate gradients if Z is wide."""
         if len(self.scales) <= NARROW:
-            direct = [self._direct(each) for each in c.T]
-            return lambda B: np.column_stack([f(b) for f, b in zip(direct, B.T, strict=True)])
+            return self._directly(c)
         inverses = [self._inverse(each) for each in c.T]
         least = 1e-12 * np.sum(c, axis=0)
 
@@ -206,16 +205,23 @@ class InteriorPoint:
             return np.column_stack([f(r) for f, r in zip(inverses, R.T, strict=True)])
 
         def solve(B: np.ndarray) -> np.ndarray:
-            return linalg.conjugate_gradients(
-                apply, B, precondition, tol=self._accurate, max_iter=MOST_PRODUCTS
-            )[0]
+            try:
+                return linalg.conjugate_gradients(
+                    apply, B, precondition, tol=self._accurate, max_iter=MOST_PRODUCTS
+                )[0]
+            except linalg.NotPositiveDefiniteError:  # products in float32 round too much
+                return self._directly(c)(B)
 
         return solve
 
+    def _directly(self, c: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        direct = [self._direct(each) for each in c.T]
+        return lambda B: np.column_stack([f(b) for f, b in zip(direct, B.T, strict=True)])
+
     def _direct(self, c: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return (ZᵀCZ + penalty)⁻¹."""
-        Z = self.Z.astype(np.float64)
-        H = (Z.T * c) @ Z
+        Z = self.Z * np.sqrt(c)[:, None]
+        H = Z.T @ Z
         H[np.diag_indices_from(H)] += np.maximum(self.penalty[:, 0], 1e-12 * c.sum())
         L = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
         return lambda b: scipy.linalg.cho_solve(L, b, check_finite=False)

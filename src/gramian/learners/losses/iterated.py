@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, sqrt
 from typing import Any
@@ -19,6 +19,7 @@ from gramian.learners.losses.factored import (
     as_solution,
     is_precise,
     left_out_bytes,
+    replaced,
     small_memory,
     with_slack,
 )
@@ -33,7 +34,8 @@ from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.rows import FeatureRows
 
-PRODUCTS = 12  # expected in a Newton step by iteration; with more, the preconditioner is renewed
+PASSES = 5  # of an iteration for each step with sums: it starts from a sample, so it takes fewer
+RENEWED = 12  # products in a step: with more, the next step has a new preconditioner
 MOST_PRODUCTS = 200
 LITTLE = 0.25  # of what an iteration has gained
 LAST = 4.0  # times the tolerance: a step that gains less may be the last
@@ -42,6 +44,10 @@ FEWER = 2.0  # times fewer rows in the sample: the minimum of the sample is the 
 ROUGH = 1e-3  # its accuracy
 SAMPLE_SHARE = 1 / 8  # of the budget, for the features of the preconditioner's rows
 SAMPLE_MOST = 20  # of these rows for each feature
+EACH = 10  # of them for each class, or the intercepts of some classes are far off
+TINY = np.finfo(float).tiny
+
+Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class IteratedSpace(FactoredSpace):
@@ -60,45 +66,59 @@ class IteratedSpace(FactoredSpace):
         self._relative = 1.0  # what the last direction could gain, relative to the objective
         self._solvers: list[Any] = []  # the preconditioner, and the loss it was made for
         self._made_for: Loss | None = None
+        self._last: Evaluation | None = None
+        self._last_loss: Loss | None = None
+
+    def evaluate(self, point: np.ndarray) -> Evaluation:
+        last, loss = self._last, self.loss
+        if last is None or self._last_loss is not loss or loss.coupled:
+            here = super().evaluate(point)
+        else:
+            moved = np.flatnonzero((point != last.point).any(axis=0))
+            here = last._replace(point=point)
+            if len(moved):
+                there = self._evaluated(loss.of(moved.tolist()), point[:, moved])
+                here = here._replace(
+                    values=replaced(last.values, moved, there.values),
+                    gradient=replaced(last.gradient, moved, there.gradient),
+                    statistics=replaced(last.statistics, moved, there.statistics),
+                )
+        self._last, self._last_loss = here, loss
+        return here
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        loss, walks, problem = self.loss, self.walks, self.problem
-        shape = here.point.shape
-        right = -here.gradient * (1.0 if loss.coupled else wanted)
-        columns = 1 if loss.coupled else shape[1]
+        loss, problem = self.loss, self.problem
         if self._made_for is not loss:
             self._solvers, self._made_for = self._preconditioners(here), loss
-        solvers = self._solvers
+        solvers, columns = self._solvers, 1 if loss.coupled else loss.outputs
 
-        def precondition(R: np.ndarray) -> np.ndarray:
-            R = R.reshape(shape)
+        # A column of a coupled loss is a whole array of coefficients; else it is one output.
+        def outputs(used: np.ndarray) -> np.ndarray:
+            return np.arange(loss.outputs) if loss.coupled else used
+
+        def precondition(R: np.ndarray, used: np.ndarray) -> np.ndarray:
+            R = R.reshape(len(here.point), -1)
             if len(solvers) == 1:
-                return solvers[0](R).reshape(-1, columns)
-            pairs = zip(solvers, R.T, strict=True)
-            return np.column_stack([solve(r[:, None])[:, 0] for solve, r in pairs])
+                return solvers[0](R).reshape(-1, len(used))
+            pairs = zip(used, R.T, strict=True)
+            return np.column_stack([solvers[k](r[:, None])[:, 0] for k, r in pairs])
 
-        def apply(V: np.ndarray) -> np.ndarray:
-            V = V.reshape(shape)
-            image = walks.curve(loss, here.point, V)
+        def apply(V: np.ndarray, used: np.ndarray) -> np.ndarray:
+            V, those = V.reshape(len(here.point), -1), outputs(used)
+            part = loss if len(those) == loss.outputs else loss.of(those.tolist())
+            image = self.walks.curve(part, here.point[:, those], V)
             image[:-1] += problem.alpha * V[:-1]
             image[-1] = image[-1] + 1e-12 * problem.weight * V[-1] if problem.intercept else V[-1]
-            return image.reshape(-1, columns)
+            return image.reshape(-1, len(used))
 
-        right = right.reshape(-1, columns)
+        right = (-here.gradient * (1.0 if loss.coupled else wanted)).reshape(-1, columns)
         least = LAST * np.maximum(problem.tol * np.abs(here.values), gaps(loss, here))
         tol = float(np.clip(0.3 * sqrt(self._relative), 1e-5, 0.1))
         with one_blas_thread():
-            found, products, _ = linalg.conjugate_gradients(
-                apply,
-                right,
-                precondition,
-                tol=tol,
-                max_iter=MOST_PRODUCTS,
-                watch=_Gains(right, least),
-            )
-        if products > PRODUCTS:
+            found, products = conjugate_gradients(apply, right, precondition, tol=tol, least=least)
+        if products > RENEWED:
             self._made_for = None
-        direction = found.reshape(shape)
+        direction = found.reshape(here.point.shape)
         slopes = self.slopes(here, direction)
         sizes = np.maximum(np.abs(here.values), np.finfo(float).tiny)
         self._relative = min(float(np.max(slopes / sizes)), 1.0)
@@ -129,24 +149,41 @@ class IteratedSpace(FactoredSpace):
         return solvers
 
 
-class _Gains:
-    """Stops an iteration whose last product has gained little, on top of those before it.
+def conjugate_gradients(
+    apply: Operator, B: np.ndarray, precondition: Operator, *, tol: float, least: np.ndarray
+) -> tuple[np.ndarray, int]:
+    """Solve A X = B roughly, column by column; return X and the number of products.
 
-    Conjugate gradients from 0 decrease the quadratic model by ½ BᵀX. If the last of k products
-    gained less than a k-th of LITTLE of that, a new direction gains more (Nash and Sofer, 1990).
-    A step that gains less than ``least`` may be the last one, so it is solved better.
+    Both operators get the numbers of the columns that are left: a column ends when its residual is
+    within ``tol``, or when its last product has gained little. Conjugate gradients from 0 decrease
+    the quadratic model by ½ BᵀX. If the last of k products gained less than a k-th of LITTLE of
+    that, a new direction gains more (Nash and Sofer, 1990). A step that gains less than ``least``
+    (columns,) may be the last one, so it is solved better.
     """
-
-    def __init__(self, B: np.ndarray, least: np.ndarray) -> None:
-        self._B, self._least, self._unused = B, least, ~B.any(axis=0)
-        self._gained, self._products = np.zeros(B.shape[1]), 0
-
-    def __call__(self, X: np.ndarray, length: Any, left: float) -> bool:
-        before, self._gained = self._gained, np.sum(self._B * X, axis=0)
-        self._products += 1
-        share = np.where(self._gained > self._least, LITTLE, LITTLE / 10)
-        little = self._products * (self._gained - before) <= share * self._gained
-        return bool((little | self._unused).all())
+    X, used = np.zeros_like(B), np.flatnonzero(B.any(axis=0))
+    if not len(used):
+        return X, 0
+    residual = B[:, used]
+    direction = precondition(residual, used)
+    rz = np.sum(residual * direction, axis=0)
+    size, gained = np.linalg.norm(residual, axis=0), np.zeros(len(used))
+    for products in range(1, MOST_PRODUCTS + 1):
+        image = apply(direction, used)
+        length = rz / np.maximum(np.sum(direction * image, axis=0), TINY)
+        X[:, used] += length * direction
+        residual = residual - length * image
+        before, gained = gained, np.sum(B[:, used] * X[:, used], axis=0)
+        share = np.where(gained > least[used], LITTLE, LITTLE / 10)
+        left = products * (gained - before) > share * gained
+        left &= np.linalg.norm(residual, axis=0) > tol * size
+        if not left.any():
+            break
+        used, residual, direction = used[left], residual[:, left], direction[:, left]
+        size, gained = size[left], gained[left]
+        preconditioned = precondition(residual, used)
+        rz, before = np.sum(residual * preconditioned, axis=0), rz[left]
+        direction = preconditioned + rz / np.maximum(before, TINY) * direction
+    return X, products
 
 
 class Iterated(Strategy[LossProblem]):
@@ -166,7 +203,7 @@ class Iterated(Strategy[LossProblem]):
         missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
         make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
         sums = r * r * t + missing * (make * m + m * r)
-        return PRODUCTS * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
+        return PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
         C = projected(problem.factors) or problem.factors
@@ -210,7 +247,8 @@ class Iterated(Strategy[LossProblem]):
     ) -> LossSolution:  # fmt: skip
         walks, sample = Walks(problem, C, P, dtype=dtype), sample.on(problem)
         scale = problem.factors.shape[0] / len(numbers)
-        if problem.warm is None and scale > FEWER:
+        enough = not problem.loss.coupled or len(numbers) >= EACH * problem.loss.outputs
+        if problem.warm is None and scale > FEWER and enough:
             problem = replace(problem, warm=_found_on(sample, scale))
         space = IteratedSpace(problem, walks, sample, scale)
         minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from math import ceil
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.memory import Amounts
-from gramian.backend.threads import one_blas_thread
+from gramian.backend.threads import one_blas_thread, side_by_side
 from gramian.learners.losses.factored import as_solution, is_precise, small_memory
 from gramian.learners.losses.interior import SHARE, InteriorPoint, terms_of
 from gramian.learners.losses.loss import Kinked
@@ -21,10 +23,13 @@ from gramian.matrices.factors import features, unprojected
 MOST_FEATURES = 2**26  # numbers: more are walked instead
 ARRAYS = 40  # of one number per row, term and output, at most two terms each
 PART = 8  # a group of outputs takes at most this part of the budget
+PARTS = 4  # those that are solved at the same time
+TOGETHER = 4  # outputs in a group, at most: their arrays should fit in a cache
+LARGE = 2**19  # features: with fewer, threads cost more than they save
 
 
 class InteriorPoints(Strategy[LossProblem]):
-    """Interior points over stored features; groups of outputs that fit in memory together."""
+    """Interior points over stored features; groups of outputs on threads of their own."""
 
     def serves(self, problem: LossProblem) -> bool:
         if problem.is_exact or problem.leaves_out or not isinstance(problem.loss, Kinked):
@@ -40,17 +45,23 @@ class InteriorPoints(Strategy[LossProblem]):
                 **small_memory(problem),
                 "features": 3 * 8 * n * (r + 1),
                 "decomposition": 6 * 8 * (r + 1) ** 2,
-                "interior points": _group(problem) * _output_bytes(problem),
+                "interior points": _threads(problem) * _group(problem) * _output_bytes(problem),
             }
         ]
 
-    @one_blas_thread()
     def solve(self, problem: LossProblem) -> LossSolution:
         walks = Walks(problem, problem.factors, None, dtype=problem.factors.dtype)
-        turned = _Turned(problem)
-        outputs, step = list(range(problem.loss.outputs)), _group(problem)
-        groups = [outputs[first : first + step] for first in range(0, len(outputs), step)]
-        return as_solution(joined([turned.minimum(problem.of(group)) for group in groups]), walks)
+        outputs = np.arange(problem.loss.outputs)
+        groups = np.array_split(outputs, ceil(len(outputs) / _group(problem)))
+        with nullcontext() if _is_large(problem) else one_blas_thread():
+            turned = _Turned(problem)
+            minima = side_by_side(
+                lambda group: turned.minimum(problem.of(group.tolist())),
+                groups,
+                "interior points",
+                serial=_threads(problem) == 1,
+            )
+        return as_solution(joined(minima), walks)
 
 
 class _Turned:
@@ -107,6 +118,17 @@ def _output_bytes(problem: LossProblem) -> int:
 
 
 def _group(problem: LossProblem) -> int:
-    """Return how many outputs are solved together."""
+    """Return how many outputs are solved together, whatever the number of threads."""
     most = config.memory_budget() // PART // _output_bytes(problem)
-    return int(np.clip(most, 1, problem.loss.outputs))
+    return int(np.clip(most, 1, min(TOGETHER, problem.loss.outputs)))
+
+
+def _is_large(problem: LossProblem) -> bool:
+    return problem.factors.shape[0] * problem.factors.rank >= LARGE
+
+
+def _threads(problem: LossProblem) -> int:
+    """Return how many groups are solved at the same time: one if the features are few."""
+    size, count = _group(problem), config.n_threads()
+    fit = count * size * _output_bytes(problem) <= config.memory_budget() // PARTS
+    return min(count, ceil(problem.loss.outputs / size)) if fit and _is_large(problem) else 1

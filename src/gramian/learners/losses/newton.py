@@ -81,7 +81,8 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
         here = space.evaluate(here.point)
     least = max(NOTHING * np.max(np.abs(here.values)), np.finfo(float).tiny)
     open_ = np.ones(len(here.values), dtype=bool)
-    gains = np.full(len(here.values), np.inf)  # of the last step of each output, twice
+    missed = np.full(len(here.values), np.inf)  # what each output had left to gain, relative
+    solved = np.zeros(len(here.values), dtype=bool)
     iterations, left, met = 0, np.inf, False
     with progress("Newton steps", max_iter) as step:
         while iterations < max_iter:
@@ -89,21 +90,23 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             sizes = np.maximum(np.abs(here.values), least)
             missing = gaps(space.loss, here)
             # A smoothed loss need not be minimised better than it is smoothed.
-            close = slopes <= 2 * np.maximum(tol * sizes, 0.05 * missing)
+            enough = 2 * np.maximum(tol * sizes, 0.05 * missing)
+            close = slopes <= enough
             there, moved = _search(space, here, direction, np.where(open_, slopes, 0.0))
             iterations += 1
             step()
             # The objective is convex: if even the shortest step gains nothing, longer ones do not.
             slopes = np.where(moved, slopes, SHORTEST[-1] * slopes)
-            gains = np.where(open_, slopes, gains)
+            missed = np.where(open_, (slopes / 2 + missing) / sizes, missed)
+            solved = np.where(open_, slopes <= enough, solved)
             open_ = open_ & ~close & moved
-            left = float(np.max((gains / 2 + missing) / sizes))
+            left = float(np.max(missed))
             here = there
             if open_.any():
                 continue
             refined = space.loss.refined(Refining(here.statistics, sizes, space.weight, tol))
             if refined is None:
-                met = bool((gains <= 2 * np.maximum(tol * sizes, 0.05 * missing)).all())
+                met = bool(solved.all())
                 break
             space.loss = refined
             here = space.evaluate(here.point)
@@ -125,24 +128,27 @@ def _search(
 ) -> tuple[Evaluation, np.ndarray]:
     """Return the evaluation at steps that decrease the objective, and which outputs moved.
 
-    A full step is tried first. If it is too long, or the loss has kinks, where it often is, one
-    more pass finds the best of many lengths.
+    A full step is tried first. For outputs for which it is too long, or if the loss has kinks,
+    where it often is, one more pass finds the best of many lengths.
     """
     slack = space.rounding * np.abs(here.values)
+    best, searched = np.zeros(len(slopes)), slopes > 0
     if not space.loss.kinked:
-        steps = (slopes > 0).astype(np.float64)
-        there = space.evaluate(here.point + steps * direction)
-        if (there.values <= here.values - DECREASE * steps * slopes + slack).all():
-            return there, steps > 0
-    best = np.zeros(len(slopes))
+        best = searched.astype(np.float64)
+        there = space.evaluate(here.point + best * direction)
+        good = there.values <= here.values - DECREASE * best * slopes + slack
+        if good.all():
+            return there, searched
+        best, searched = np.where(good, best, 0.0), searched & ~good
     for shortest in SHORTEST:
         lengths = np.geomspace(1.0, shortest, LENGTHS)
-        values = space.along(here, direction, lengths)  # (lengths, values)
+        values = space.along(here, searched * direction, lengths)  # (lengths, values)
         enough = here.values - DECREASE * lengths[:, None] * slopes + slack
-        values = np.where((values <= enough) & (slopes > 0), values, np.inf)
-        found = np.isfinite(values).any(axis=0) & (best == 0)
+        values = np.where((values <= enough) & searched, values, np.inf)
+        found = np.isfinite(values).any(axis=0)
         best = np.where(found, lengths[values.argmin(axis=0)], best)
-        if (best[slopes > 0] > 0).all():
+        searched = searched & ~found
+        if not searched.any():
             break
     there = space.evaluate(here.point + best * direction) if best.any() else here
     return there, best > 0

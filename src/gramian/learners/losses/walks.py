@@ -281,10 +281,13 @@ def _line(
 ) -> Callable[[slice], Any]:  # fmt: skip
     def prepare(columns: slice) -> Callable[..., Any]:
         u, d = (U, D) if P is not None else (U[columns, :], D[columns, :])
+        both = _both(u, b, d, c)
 
         def part(z: Array, y: Array, *weights: Array) -> Any:
-            f, v = _both(z, dtype, P, u, b, d, c)
+            z = array_ops.astype(z, dtype)
+            f, v = both(z if P is None else z @ P)
             xp, sums = array_ops.namespace(f), []
+            f, v = array_ops.astype(f, xp.float64), array_ops.astype(v, xp.float64)
             for length in lengths.tolist():
                 values = loss.value(y, f + length * v)
                 sums.append(xp.sum(values * weights[0] if weights else values, axis=0))
@@ -295,30 +298,32 @@ def _line(
     return prepare
 
 
-def _both(
-    z: Array, dtype: DType, P: Array | None, u: Array, b: Array, d: Array, c: Array
-) -> tuple[Array, Array]:
-    """Return the predictions z u + b and their change z d + c, in float64."""
-    z = array_ops.astype(z, dtype)
-    z = z if P is None else z @ P
-    xp, t = array_ops.namespace(z), u.shape[1]
-    both = array_ops.astype(z @ xp.concat((u, d), axis=1), xp.float64)
-    return both[:, :t] + b, both[:, t:] + c
+def _both(u: Array, b: Array, d: Array, c: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """Return z ↦ the predictions z u + b and their change z d + c, in the dtype of z."""
+    xp, t = array_ops.namespace(u), u.shape[1]
+    slopes, constants = xp.concat((u, d), axis=1), array_ops.astype(xp.concat((b, c)), u.dtype)
+
+    def both(z: Array) -> tuple[Array, Array]:
+        product = z @ slopes
+        product += constants
+        return product[:, :t], product[:, t:]
+
+    return both
 
 
 def _second(
     loss: Loss, dtype: DType, U: Array, b: Array, D: Array, c: Array
 ) -> Callable[[slice], Any]:
     def prepare(columns: slice) -> Callable[..., Any]:
-        u, d = U[columns, :], D[columns, :]
+        both = _both(U[columns, :], b, D[columns, :], c)
 
         def part(z: Array, y: Array, *weights: Array) -> Any:
             z = array_ops.astype(z, dtype)
-            f, v = _both(z, dtype, None, u, b, d, c)
+            f, v = both(z)
             xp = array_ops.namespace(z)
             h = loss.curve(y, f, v)
             h = h * weights[0] if weights else h
-            return _pull(z, h), xp.sum(h, axis=0)
+            return _pull(z, h), xp.sum(h, axis=0, dtype=xp.float64)
 
         return part
 

@@ -22,7 +22,7 @@ from gramian.learners.losses.problem import LossProblem
 from gramian.learners.scoring import Classifier
 
 MOST_ENCODED = 256  # classes that samplers see as one column each
-MOST_HINGES = 10_000_000  # rows times classes, if the classes are many: minutes on two cores
+MOST_HINGES = 4_000_000  # rows times classes, if the classes are many: minutes on two cores
 
 
 class _Classifier(Classifier, LossLearner):

@@ -1,4 +1,4 @@
-"""A loss with kinks over features that fit in memory: the interior point method as a strategy."""
+"""A loss with kinks over few enough features: the interior point method as a strategy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramian.learners.losses.walks import Walks
 from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import features, unprojected
 
-MOST_FEATURES = 2**26  # numbers: more are walked instead
+MOST_FEATURES = 2**22  # numbers: for more, Newton steps over walks were faster
 ARRAYS = 40  # of one number per row, term and output, at most two terms each
 PART = 8  # a group of outputs takes at most this part of the budget
 PARTS = 4  # those that are solved at the same time

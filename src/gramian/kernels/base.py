@@ -215,6 +215,13 @@ class Kernel(BaseEstimator, ABC):
         """The kernels in a sum, product or multiple; empty for all other kernels."""
         return ()
 
+    def column_scales(self) -> np.ndarray | None:
+        """Return what the columns are multiplied with, (d,) or (d, d); None for a kernel without.
+
+        Landmarks that are means of rows are found with the distances that the kernel sees.
+        """
+        return None
+
     @abstractmethod
     def against(self, points: Array) -> Tile:
         """Return a function ``tile(x, out=None)`` that computes k(x_i, point_j) for a block x.

@@ -54,7 +54,7 @@ class Categorical(ExponentialDecay):
         return pairings.mismatches(X, 1.0, 0.0, self._weights(X.shape[1]))(X)
 
     def _weights(self, d: int) -> np.ndarray | None:
-        weights = self._column_scales()
+        weights = self.column_scales()
         if weights is not None and (weights.shape != (d,) or (weights < 0).any()):
             raise ValueError(
                 f"scales of Categorical must be one number, at least 0, for each of the {d} "

@@ -80,7 +80,7 @@ class DistanceKernel(GammaKernel):
             self.feature_importances_ = learned.importances
         return learned
 
-    def _column_scales(self) -> np.ndarray | None:
+    def column_scales(self) -> np.ndarray | None:
         """Return the scales in use, shape (d,) or (d, d), in float64; None if there are none."""
         if self.scales is None:
             return None
@@ -102,7 +102,7 @@ class DistanceKernel(GammaKernel):
         return scales
 
     def against(self, points: Array) -> Tile:
-        scales = self._column_scales()
+        scales = self.column_scales()
         if scales is None:
             return super().against(points)
         if len(scales) != points.shape[1]:
@@ -115,7 +115,7 @@ class DistanceKernel(GammaKernel):
 
     def _seen(self, X: Array) -> Array:
         """Return rows as the pairing sees them."""
-        scales = self._column_scales()
+        scales = self.column_scales()
         return X if scales is None else scaled(X, scales)
 
     def pairings(self, X: np.ndarray) -> np.ndarray:

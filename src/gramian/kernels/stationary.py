@@ -92,7 +92,7 @@ class RBF(ExponentialDecay, EuclideanKernel):
     names = ("rbf",)
 
     def spectrum(self) -> list[Law]:
-        return [Law(variance=2 * self._gamma, columns=self._column_scales())]
+        return [Law(variance=2 * self._gamma, columns=self.column_scales())]
 
 
 class Laplacian(ExponentialDecay):
@@ -131,7 +131,7 @@ class Laplacian(ExponentialDecay):
         return 1.0 / (d * sqrt(variance)) if variance > 0 else 1.0
 
     def spectrum(self) -> list[Law]:
-        return [Law(cauchy=self._gamma, columns=self._column_scales())]
+        return [Law(cauchy=self._gamma, columns=self.column_scales())]
 
 
 class Exponential(EuclideanKernel):
@@ -177,7 +177,7 @@ class Exponential(EuclideanKernel):
 
     def spectrum(self) -> list[Law]:
         return [
-            Law(mixings=(Mixing(self._gamma**2, 0.5, inverse=True),), columns=self._column_scales())
+            Law(mixings=(Mixing(self._gamma**2, 0.5, inverse=True),), columns=self.column_scales())
         ]
 
 
@@ -259,7 +259,7 @@ class Matern(EuclideanKernel):
         return [
             Law(
                 mixings=(Mixing(2 * self._gamma, self._nu, inverse=True),),
-                columns=self._column_scales(),
+                columns=self.column_scales(),
             )
         ]
 
@@ -317,7 +317,7 @@ class RationalQuadratic(EuclideanKernel):
 
     def spectrum(self) -> list[Law]:
         alpha = positive(self, "alpha", self.alpha)
-        return [Law(mixings=(Mixing(2 * self._gamma, alpha),), columns=self._column_scales())]
+        return [Law(mixings=(Mixing(2 * self._gamma, alpha),), columns=self.column_scales())]
 
 
 class Cauchy(EuclideanKernel):
@@ -353,7 +353,7 @@ class Cauchy(EuclideanKernel):
         return array_ops.inplace("reciprocal", u)
 
     def spectrum(self) -> list[Law]:
-        return [Law(mixings=(Mixing(2 * self._gamma, 1.0),), columns=self._column_scales())]
+        return [Law(mixings=(Mixing(2 * self._gamma, 1.0),), columns=self.column_scales())]
 
 
 class Chi2(ExponentialDecay):

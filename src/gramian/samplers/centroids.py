@@ -76,7 +76,7 @@ class KMeansCentres(Sampler):
         example = rows.take(np.sort(rng.choice(n, size=size, replace=False)))
         starts = rng.choice(size, size=min(m, size), replace=False)
         steps = positive_integer(self, "max_iter", self.max_iter)
-        scales = getattr(gram.kernel, "_column_scales", lambda: None)()
+        scales = gram.kernel.column_scales()
         sample = _to_cluster(example if scales is None else scaled(example, scales))
         middle = centred(sample)
         centres, masses = lloyd(sample, starts, steps)

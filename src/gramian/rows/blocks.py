@@ -100,7 +100,7 @@ class BlockRows(Rows):
 
     def _most_rows(self, row_bytes: int) -> int:
         """Return the largest number of rows in a block."""
-        on_device = array_ops.runs_own_threads(self.example())
+        on_device = array_ops.is_foreign(self.example())
         target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
         # Blocks should take a small part of the budget, and never more than half of it: the rest
         # is for the results.
@@ -122,7 +122,7 @@ class BlockRows(Rows):
         return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
 
     def _workers(self) -> int:
-        return 1 if array_ops.runs_own_threads(self.example()) else config.n_threads()
+        return 1 if array_ops.is_foreign(self.example()) else config.n_threads()
 
     def _run(
         self,

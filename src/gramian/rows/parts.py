@@ -146,7 +146,7 @@ class Parts:
         if len(self) == 1:
             return [function(0)]
         serial = any(getattr(part, "serial", False) for part in self)
-        serial = serial or array_ops.runs_own_threads(self.example())
+        serial = serial or array_ops.is_foreign(self.example())
         return side_by_side(function, range(len(self)), "parts", serial=serial)
 
     # Some of the rows.

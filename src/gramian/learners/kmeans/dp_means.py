@@ -13,9 +13,9 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
+from gramian.learners.kmeans.clustering import with_weight
 from gramian.learners.kmeans.lloyd import centre_of, distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
-from gramian.learners.kmeans.seeding import with_weight
 from gramian.learners.strategy import Problem, Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 from gramian.rows import Rows, even_spans

@@ -111,7 +111,10 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        self._check_memory(affordable(costs), rows, _advice(planned))
+        advice = "Use an approximation with fewer n_components"
+        if isinstance(planned, Plan):
+            advice = planned.approximation.advice()
+        self._check_memory(affordable(costs), rows, advice)
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -276,13 +279,6 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         product = gram.matmul(learned)
         product = self._finite(array_ops.astype(product, array_ops.namespace(product).float64))
         return NewRows(rows, product, None, rows.dtype)
-
-
-def _advice(planned: Gram | Plan) -> str:
-    """Return what to do if a fit takes too much memory."""
-    if isinstance(planned, Plan):
-        return planned.approximation.advice()
-    return "Use an approximation with fewer n_components"
 
 
 def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:

@@ -234,7 +234,7 @@ class ArrayRows(BlockRows):
     def row_bytes(self) -> int:
         if array_ops.issparse(self.data):  # a value and a column index for each stored entry
             return 12 * self.data.nnz // max(int(self.data.shape[0]), 1) + 8
-        return super().row_bytes
+        return self.shape[1] * array_ops.itemsize(self.dtype)
 
 
 class HalfRows(ArrayRows):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +149,7 @@ if TYPE_CHECKING:
     from gramian.rows.parts import Map, Parts
 
 
+@dataclass(eq=False)
 class Place:
     """Rows in this process.
 
@@ -159,9 +161,8 @@ class Place:
         An empty array with the library and device of blocks.
     """
 
-    def __init__(self, n: int, reference: Array) -> None:
-        self.n = n
-        self.reference = reference
+    n: int
+    reference: Array
 
     @property
     def xp(self) -> Namespace:

@@ -112,14 +112,14 @@ def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
 
     Shapes: (n, k) @ (k, m) -> (n, m).
     """
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return _matmul_in_slabs(a, b, out)
     if issparse(a) or issparse(b):
         product = np.asarray(dense(a @ b))
         if out is None:
             return product
         out[...] = product
         return out
-    if not is_foreign(a):
-        return _matmul_in_slabs(a, b, out)
     xp = namespace(a)
     if out is None:
         return xp.matmul(a, b)

@@ -102,6 +102,8 @@ def _has_triton() -> bool:
 
 def to_numpy(x: Array) -> np.ndarray:
     """Return x as a NumPy array on the host; sparse matrices become dense."""
+    if type(x) is np.ndarray:
+        return x
     x = dense(x)
     if array_api_compat.is_torch_array(x):
         return x.detach().cpu().numpy()
@@ -217,9 +219,9 @@ def copy(x: Array) -> Array:
 
 def contiguous(x: Array) -> Array:
     """Return x with its last axis contiguous in memory, which makes products faster."""
-    if array_api_compat.is_torch_array(x):
-        return x.contiguous()
-    return x if is_foreign(x) else np.ascontiguousarray(x)
+    if not is_foreign(x):
+        return np.ascontiguousarray(x)
+    return x.contiguous() if array_api_compat.is_torch_array(x) else x
 
 
 def empty(shape: tuple[int, ...], reference: Array, dtype: DType) -> Array:

@@ -166,11 +166,15 @@ class KernelKMeans(KernelCentres):
         return None if self.batch_size is None else self._default_approximation
 
     def _pose(self, **known: Any) -> Clustering:
+        restarts = 1
+        if isinstance(self.init, str):
+            choice(self, "init", self.init, ("k-means++", "random"))
+            restarts = positive_integer(self, "n_init", self.n_init)
         return Clustering(
             **known,
             k=self._checked(),
             init=self.init,
-            restarts=self._restarts() if isinstance(self.init, str) else 1,
+            restarts=restarts,
             max_iter=self.max_iter,
             tol=self.tol,
             batch_size=self.batch_size,
@@ -258,7 +262,3 @@ class KernelKMeans(KernelCentres):
             raise ValueError(
                 f"n_samples={n} should be >= n_clusters={k}: there are fewer rows than clusters."
             )
-
-    def _restarts(self) -> int:
-        choice(self, "init", self.init, ("k-means++", "random"))
-        return positive_integer(self, "n_init", self.n_init)

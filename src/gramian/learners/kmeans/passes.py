@@ -287,6 +287,7 @@ class Doubt:
         return beyond / (near + np.sqrt(np.maximum(lengths + nearest + beyond, 0.0)) + 1e-30)
 
 
+@dataclass(eq=False)
 class WithMargins:
     """Assigns a block of rows, and also updates their margins.
 
@@ -294,9 +295,8 @@ class WithMargins:
     worker that has the rows selects them.
     """
 
-    def __init__(self, looks: Looks, way: np.ndarray | None = None) -> None:
-        self.looks = looks
-        self.way = way
+    looks: Looks
+    way: np.ndarray | None = None
 
     def __call__(self, z: Array, w: Array, labels: Array, margins: Array) -> Looked:
         if self.way is None:

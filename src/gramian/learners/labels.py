@@ -69,3 +69,11 @@ def _class_weights(class_weight: Any, labels: np.ndarray, weights: np.ndarray) -
     numbers = np.unique(labels, return_inverse=True)[1]
     mass = np.bincount(numbers, weights=weights)
     return (weights.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300)))[numbers]
+
+
+def class_of(scores: Array, classes: np.ndarray) -> Array:
+    """Return the class with the largest score (n, n_classes); of two classes, by the sign (n,)."""
+    xp = array_ops.namespace(scores)
+    if scores.ndim == 1:
+        return array_ops.look_up(classes, array_ops.astype(scores > 0, xp.int64))
+    return array_ops.look_up(classes, xp.argmax(scores, axis=1))

@@ -14,7 +14,7 @@ from gramian.backend.checks import choice
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel
-from gramian.learners.labels import class_labels, codes, two_or_more, weighted_by_class
+from gramian.learners.labels import class_labels, class_of, codes, two_or_more, weighted_by_class
 from gramian.learners.losses.base import LossLearner
 from gramian.learners.losses.classification import Hinge, Logistic, Multinomial, SquaredHinge
 from gramian.learners.losses.loss import Loss
@@ -74,11 +74,7 @@ class _Classifier(Classifier, LossLearner):
 
     def predict(self, X: RowsLike) -> Array:
         """Predict the class of each row of X."""
-        scores = self.decision_function(X)
-        xp = array_ops.namespace(scores)
-        if scores.ndim == 1:
-            return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
-        return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
+        return class_of(self.decision_function(X), self.classes_)
 
 
 class KernelLogisticRegression(_Classifier):

@@ -16,7 +16,14 @@ from gramian.backend.array_ops import Array
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel, as_targets
-from gramian.learners.labels import class_labels, codes, listed, two_or_more, weighted_by_class
+from gramian.learners.labels import (
+    class_labels,
+    class_of,
+    codes,
+    listed,
+    two_or_more,
+    weighted_by_class,
+)
 from gramian.learners.ridge.base import RidgeLearner
 from gramian.learners.ridge.calibration import Calibration, sampled_rows
 from gramian.learners.ridge.systems import System
@@ -236,8 +243,4 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
 
     def predict(self, X: RowsLike) -> Array:
         """Predict the class of each row of X."""
-        scores = self.decision_function(X)
-        xp = array_ops.namespace(scores)
-        if scores.ndim == 1:
-            return array_ops.look_up(self.classes_, array_ops.astype(scores > 0, xp.int64))
-        return array_ops.look_up(self.classes_, xp.argmax(scores, axis=1))
+        return class_of(self.decision_function(X), self.classes_)

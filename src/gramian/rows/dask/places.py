@@ -17,10 +17,10 @@ from gramian.backend.typing import ArrayLike, BlockSum, DType, Indices, State, S
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Place, Rows, Walk, even_spans
 from gramian.rows.dask import chunks
-from gramian.rows.dask.collections import check_length, with_known_chunks
 from gramian.rows.dask.graphs import (
     Short,
     Task,
+    check_length,
     chunks_of,
     computed,
     constant,
@@ -28,6 +28,7 @@ from gramian.rows.dask.graphs import (
     one_of,
     persisted,
     tree,
+    with_known_chunks,
 )
 from gramian.rows.dask.workers import Sender, count_workers, free_bytes, holders
 

@@ -29,8 +29,7 @@ with optional.needed("dask", "Working on dask collections"):
     from dask.delayed import delayed
 
     from gramian.rows.dask import places
-    from gramian.rows.dask.collections import as_matrix, names_of
-    from gramian.rows.dask.graphs import Task, joined
+    from gramian.rows.dask.graphs import Task, as_matrix, joined, names_of
     from gramian.rows.dask.places import Cluster
     from gramian.rows.dask.workers import Sender
 

@@ -43,7 +43,7 @@ class RandomFourier(Approximation):
         The number of features, two per frequency.
     frequencies : {"iid", "orthogonal", "halton", "sobol"}, default="iid"
         How to draw frequencies. "iid": independently. "orthogonal": in blocks of orthogonal
-        directions, as many as columns (Yu et al. 2016); for kernels of the Euclidean distance.
+        directions, one for each column (Yu et al. 2016); for kernels of the Euclidean distance.
         "halton", "sobol": from a scrambled sequence that fills space evenly (Yang et al. 2014).
         The error of "iid" falls with the square root of n_components, for any rows. The others take
         longer to fit and have less error: orthogonal directions for all rows, the sequences for

@@ -40,7 +40,7 @@ class Display:
         self._end: float | None = None
 
     def expect(self, seconds: float) -> None:
-        """Count the time left down from so many seconds."""
+        """Count down from this many seconds."""
         self._end = monotonic() + seconds
 
     @contextmanager
@@ -133,7 +133,7 @@ def paused() -> Iterator[None]:
 
 
 def expect(seconds: float) -> None:
-    """Let the bar, if there is one, count down from so many seconds."""
+    """Make the bar, if there is one, count down from this many seconds."""
     display = _display.get()
     if display is not None:
         display.expect(seconds)

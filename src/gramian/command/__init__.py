@@ -28,7 +28,7 @@ COMMANDS = {
     "cluster": "cluster rows with kernel k-means",
     "ridge": "predict a target with kernel ridge regression or classification",
     "classify": "predict classes with logistic regression or another loss, with probabilities",
-    "regress": "predict numbers: their mean, quantiles, counts, or in spite of outliers",
+    "regress": "predict numbers: means (also robust to outliers), quantiles or counts",
     "tune": "choose kernel, scales of columns, gamma and alpha for a target",
     "pca": "reduce rows to principal components with kernel PCA",
     "embed": "compute features whose inner products approximate a kernel",

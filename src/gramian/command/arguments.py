@@ -62,18 +62,18 @@ def add_data(parser: Parser) -> None:
         "--separator",
         metavar="SIGN",
         type=_separator,
-        help="sign between the entries of a CSV file, tab, or space for any number of spaces; by "
-        "default recognised",
+        help="separator of a CSV file: a character, tab, or space for any number of spaces; "
+        "detected by default",
     )
     group.add_argument(
         "--decimal",
         choices=[".", ","],
-        help="decimal sign of a CSV file; by default recognised",
+        help="decimal character of a CSV file; detected by default",
     )
     group.add_argument(
         "--encoding",
         type=_encoding,
-        help="encoding of a CSV file, such as utf-8 or latin-1; by default recognised",
+        help="encoding of a CSV file, such as utf-8 or latin-1; detected by default",
     )
 
 

@@ -17,7 +17,7 @@ from gramian.rows import ArrayRows, Rows
 
 LONG = 20_000  # rows; fewer take seconds
 BLOCK = 2000  # rows that are timed
-WORK = 3.0  # a fit takes about so many times as long as its features
+WORK = 3.0  # a fit takes about this many times as long as its features
 
 
 def show(screen: Screen, model: BaseEstimator, rows: Rows) -> None:

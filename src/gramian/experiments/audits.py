@@ -26,7 +26,7 @@ from gramian.samplers import Landmarks
 
 Numbers = dict[str, list[float]]
 DRAWS = 30  # of the reference, for the mean of a law
-MOST_ROWS = 400  # of large data sets, so many rows are compared
+MOST_ROWS = 400  # rows compared of large data sets
 
 
 def joined(audits: Iterable[dict[str, float]]) -> Numbers:

@@ -189,7 +189,7 @@ class GammaKernel(ProfileKernel):
     def _warn_if_flat(self, some: Callable[[int], Array]) -> None:
         """Warn if gamma makes all rows look alike, or no two rows look alike.
 
-        ``some(most)`` returns a sample of at most so many rows.
+        ``some(most)`` returns a sample of at most ``most`` rows.
         """
 
     def _given(self) -> float | None:
@@ -211,7 +211,7 @@ class GammaKernel(ProfileKernel):
 
 
 def draw(rows: Rows, rng: np.random.Generator, weights: Array | None, count: int) -> Array:
-    """Draw a sample of at most so many rows, in float64 on the host."""
+    """Draw a sample of at most ``most`` rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None
     if weights is not None:

@@ -45,7 +45,7 @@ class Fit(NamedTuple):
 def draw(
     rows: Rows, y: Array, weights: Array | None, rng: np.random.Generator, most: int
 ) -> TargetSample:
-    """Draw at most so many rows with their targets; equal rows become one, with the mean target.
+    """Draw at most ``most`` rows with their targets; equal rows become one, with the mean target.
 
     Leaving out one of several equal rows would tell nothing: the others stay.
     """

@@ -43,7 +43,7 @@ Rule = Callable[[np.ndarray], float | None]  # of scales
 
 
 def affordable(n: int, d: int, room: int) -> int:
-    """Return how many of n rows fit in so many bytes; 0 if they are too few to be worth it."""
+    """Return how many of n rows fit in ``room`` bytes; 0 if they are too few to be worth it."""
     most = (room - 8 * _fixed_numbers(d)) // (8 * _numbers_of_a_row(d))
     count = min(n, ROWS, most)
     return count if count >= LEAST_ROWS else 0

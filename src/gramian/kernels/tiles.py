@@ -268,7 +268,7 @@ def scratch(rows: int, columns: int, reference: Array, dtype: DType) -> Array:
 
 
 def column_spans(columns: Rows, least: int = 1) -> list[tuple[int, int]]:
-    """Divide points into tiles, at least so many unless they would be narrow."""
+    """Divide points into tiles, at least ``least`` of them unless they would be narrow."""
     m, example = columns.shape[0], columns.example()
     even = m if array_ops.is_on_gpu(example) else max(-(-m // least), NARROW_TILE)
     return even_spans(0, m, min(tile_columns(example), even))

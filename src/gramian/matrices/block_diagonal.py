@@ -20,7 +20,7 @@ from gramian.rows import ArrayRows, Place
 TASKS = 4  # of each worker of a cluster
 BATCH_BYTES = 2**30  # at most this much of D is decomposed together
 TOGETHER = 3000  # larger blocks keep a GPU busy by themselves, and are then decomposed faster
-UNEVEN = 1.2  # a block of a batch has at most so many times the rows of any other
+UNEVEN = 1.2  # a block of a batch has at most this many times the rows of any other
 Features = Callable[[Array], Array]  # the features of an array of rows: (n, d) -> (n, r)
 
 
@@ -205,7 +205,7 @@ class BlockDiagonal:
         return list(self.walk(function, label))
 
     def persist(self, room: int) -> BlockDiagonal:
-        """Return this matrix with its blocks kept, if they fit into so many bytes.
+        """Return this matrix with its blocks stored, if they fit in ``room`` bytes.
 
         Workers of a cluster have the rows of their blocks, and compute them for each product.
         """

@@ -87,7 +87,7 @@ class Archive:
         return json.loads(text.decode("ascii"), parse_constant=_no_constant)
 
     def check_names(self, count: int) -> None:
-        """Check that the archive has the text and so many arrays, and nothing else."""
+        """Check that the archive has the text and this many arrays, and nothing else."""
         if (
             type(count) is not int
             or count > MOST_ARRAYS

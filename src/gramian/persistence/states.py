@@ -152,7 +152,7 @@ class Encoder:
             why = "numbers, strings and arrays, because code in a file could do harm"
         raise TypeError(
             f"This model cannot be saved: it contains {what}{where}. A model file contains only "
-            f"{why}. Use pickle if those who load the file trust you."
+            f"{why}. Use pickle if everyone who loads the file trusts you."
         )
 
     @contextmanager

@@ -108,7 +108,7 @@ def pivoted_cholesky(
     block so that the pivots are distributed as if drawn one after the other; only accepted pivots
     cost a column. Ends early if only rounding errors are left of each row: ``rounding`` times the
     machine epsilon times the largest diagonal entry. By default the factor has the kernel's dtype.
-    With ``weights`` (n,), each row stands for so many.
+    With ``weights`` (n,), each row counts as that many rows.
     """
     m = min(m, gram.shape[0])
     state = Pivoted.start(gram, m, gram.dtype if dtype is None else dtype)

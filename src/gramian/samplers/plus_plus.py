@@ -57,14 +57,14 @@ def trials_of(k: int) -> int:
 
 
 def plus_plus_bytes(n: int, k: int, times: int = 1) -> int:
-    """Return the memory of drawing k of n rows so many times."""
+    """Return the memory of drawing k of n rows ``times`` times."""
     whole = 2 * 8 * n**2 if Whole.pays(n, k, times) else 0
     pool = 3 * 8 * POOL**2 if _pays(n, _at_once(k), trials_of(k)) else 0
     return 8 * n * (max(2 * COLUMNS, 3 * trials_of(k)) + 6) + pool + whole
 
 
 def _at_once(seeds: int) -> int:
-    """Return how many rows may be selected from one pool, after so many."""
+    """Return how many rows may be selected from one pool, given the number selected so far."""
     return max(1, min(MOST_FROM_POOL, seeds // 8))
 
 
@@ -81,7 +81,7 @@ class Whole:
 
     @staticmethod
     def pays(n: int, k: int, times: int) -> bool:
-        """Whether it costs less than the columns that so many draws of k rows each need."""
+        """Whether it costs less than the columns for ``times`` draws of k rows each."""
         return n <= min(POOL, times * k * trials_of(k))
 
     def columns(self, indices: np.ndarray) -> Array:

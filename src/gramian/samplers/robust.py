@@ -18,7 +18,7 @@ from gramian.samplers.pivoted import pivoted_cholesky
 
 __all__ = ["RobustCentres"]
 
-COARSE = 16  # one centre in so many explains the rows coarsely
+COARSE = 16  # one centre in 16 explains the rows coarsely
 INSPECTED, LEAST_INSPECTED = 128, 32  # rows explained worst, and as many random ones
 UNEVEN = 1.8  # what m further pivots would remove at their first one's rate, times what is left
 POOL, LEAST_POOL = 15, 3000  # rows per pivot, and at least

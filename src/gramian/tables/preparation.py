@@ -334,7 +334,7 @@ def _count_unknown(first: int) -> BlockSum:
 
 
 def _entries_of(table: Table, names: list[str]) -> dict[str, list[str]]:
-    """Return the entries of columns of text, sorted; those of a view are in its rows."""
+    """Return the sorted entries of text columns; of a view, only those in its rows."""
     entries = {name: _entries(table, name) for name in names}
     if table.numbers is None or not names:
         return entries

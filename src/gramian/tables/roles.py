@@ -12,7 +12,7 @@ from gramian.tables.base import Table
 
 __all__ = ["Role", "roles"]
 
-FEW_ENTRIES = 50  # text with at most so many distinct entries is a category
+FEW_ENTRIES = 50  # text with at most this many distinct entries is a category
 LEAST_ROWS = 10  # below this, text that never repeats may still be a category
 COUNTED_ROWS = 20  # from here on, a first column 1, 2, 3, ... numbers the rows
 UNIQUE = 0.9  # share of distinct entries that makes an identifier

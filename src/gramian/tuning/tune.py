@@ -59,7 +59,7 @@ def tune(
     task : {"regress", "classify"}, optional
         By default, text and whole numbers with at most 20 distinct values are classes.
     time : float, default=60.0
-        Seconds for the search. The fits of the pipeline come on top.
+        Seconds for the search. Fitting the pipeline takes additional time.
     holdout : float, default=0.15
         The fraction of rows held out for the score; 0 for no score.
     random_state : int, Generator or None, default=None

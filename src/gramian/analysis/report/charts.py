@@ -91,7 +91,7 @@ class Chart:
     """A chart of lines with marks.
 
     ``stairs`` are the marks of the frontier, from left to right; ``curve`` is a line without marks,
-    filled below. If all lines end at the same x, their names stand to the right of it.
+    filled below. If all lines end at the same x, their names are to the right of it.
     """
 
     description: str

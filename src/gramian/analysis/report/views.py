@@ -240,7 +240,7 @@ def gamma_sentence(comparison: Comparison) -> str:
     if last.error > first.error:
         said += " A larger gamma makes the kernel more local, and its matrix harder to approximate."
     if all(view.score is None for view in views):
-        return f"{said} Without a target, nothing here tells which gamma is right."
+        return f"{said} Without a target, nothing here shows which gamma is right."
     return (
         f"{said} The {comparison.score_name} at each gamma is that of Nyström with up to "
         f"{LANDMARKS} landmarks, cross-validated on the training rows."

@@ -205,7 +205,7 @@ class BlockApproximation(Approximation):
         return nearest(rows, self.centres_)
 
     def _sum_of(self, rows: Rows) -> float:
-        """Return a checksum that tells the training rows, in their order, from other rows."""
+        """Return a checksum that differs between the training rows, in their order, and others."""
         rng, double = np.random.default_rng(self._checksum_seed), rows.xp.float64
         weights = rows.place.align(1.0 + rng.random(rows.shape[0]), double)
         across = array_ops.like(1.0 + rng.random(rows.shape[1]), rows.example(), double)

@@ -66,7 +66,7 @@ R = TypeVar("R", bound=Run)
 
 
 def best_few(runs: Sequence[R], count: int, dtype: DType) -> list[R]:
-    """Return so many runs with the smallest objectives, in their order.
+    """Return the ``count`` runs with the smallest objectives, in their order.
 
     If runs differ only by rounding, the first ones are taken, so that the same rows in another form
     lead to the same clusters with the same numbers. ``dtype`` is that of the kernel values or

@@ -124,7 +124,7 @@ def _chunk(gram: Gram, rows: np.ndarray, first: np.ndarray) -> Chunk:
 
 
 def _without_empty(labels: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, int, int]:
-    """Remove clusters without weight; returns labels, the clusters left, and how many went."""
+    """Remove clusters without weight; return labels, remaining clusters and the number removed."""
     filled = np.flatnonzero(np.bincount(labels, weights=weights, minlength=k) > 0)
     numbers = np.zeros(k, dtype=np.int64)  # rows without weight go to cluster 0
     numbers[filled] = np.arange(len(filled))

@@ -58,9 +58,9 @@ class KernelKMeans(KernelCentres):
         An array sets them: points of shape (n_clusters, n_columns), n_clusters objects, or
         n_clusters row numbers.
     n_init : int, default=3
-        Restarts from different first centres; the best is kept. On a small sample of the rows, and
-        where the exact matrix is in memory, up to four times as many start, and the best of them
-        run until convergence. Only 1 if init is an array.
+        Restarts from different first centres; the best is kept. On a small sample of the rows, or
+        if the exact matrix is in memory, up to four times as many begin, and the best of them run
+        until convergence. Only 1 if init is an array.
     max_iter : int, default=300
         The largest number of passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6

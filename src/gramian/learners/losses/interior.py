@@ -6,7 +6,7 @@ minimum x = q - p, where p and q are the multipliers of β >= 0 and β <= u. A s
 predictor-corrector method solves p β = μ, q (u - β) = μ for a μ that falls towards 0 (Ferris and
 Munson, 2002). It is a weighted ridge system. At first all rows have about the same weight, later
 few rows near a kink have most of it, so a mean of all rows and these few precondition it. The
-duality gap tells the accuracy, for the loss itself.
+duality gap bounds the error, for the loss itself.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class InteriorPoint:
         return beta, np.where(np.abs(share) > 0.5, np.abs(left), 0.0)
 
     def _moved(self, terms: Terms, here: Interior, x: np.ndarray) -> Interior:
-        """Return the next point: a predictor step tells μ, a corrector step goes there."""
+        """Return the next point: a predictor step sets μ, and a corrector step aims at it."""
         beta, rest = here.beta, here.rest
         weight = 1.0 / (here.p / beta + here.q / rest)
         solve = self._solver(np.sum(terms.slope**2 * weight, axis=0))

@@ -37,7 +37,7 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
 LEAST_ROWS = 300  # of fewer, all eigenvectors take hardly longer
-FEWER = 3  # one row in so many tells where to begin
+FEWER = 3  # one row in three shows where to begin
 LEAST_FEWER = 50  # rows
 LEFT_OUT = 0.5  # share of the rows
 FLAT, CLEAR = 0.999, 0.997  # of an error: hardly smaller, and clearly so

@@ -22,7 +22,7 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
 
     A small kernel matrix (up to about six thousand rows) is factorised. For more rows, a plain
     kernel is replaced by its Nyström approximation with √n·log n landmarks, or up to twice as many
-    if the effective dimension of a sample asks for them. ``Exact(kernel)`` gives the exact solution
+    if the effective dimension of a sample requires them. ``Exact(kernel)`` gives the exact solution
     at any size: by conjugate gradients with a pivoted Cholesky preconditioner, without storing the
     matrix, or by a Cholesky factor if n / 1000 iterations are not enough and the memory budget
     allows it. On a GPU, up to 30,000 rows are factorised at once, and conjugate gradients keep the
@@ -37,7 +37,7 @@ class KernelRidge(Regressor, MultiOutputMixin, RidgeLearner):
         the matrix, where f vanishes, by twelve orders of magnitude (eight for float32).
 
         With an approximation, one decomposition serves all of the grid. On the exact matrix of 300
-        rows or more, the same search on a third of the rows tells where to look, and Cholesky
+        rows or more, the same search on a third of the rows shows where to look, and Cholesky
         factors for a few alphas settle it (at most five for several targets together), with errors
         of half of the rows, drawn at random. Where a fit iterates, or its matrix is too large to
         store, a random sample of at most 2,000 rows chooses alpha, with K or its approximation on

@@ -144,7 +144,7 @@ def _error(system: System, alpha: float, by: str, repeats: Repeats | None) -> np
 
 
 def _largest(system: System) -> float:
-    """About the largest eigenvalue of K̃, as a sample of its rows tells."""
+    """Estimate the largest eigenvalue of K̃ from a sample of its rows."""
     n = system.factors.shape[0]
     numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
     K = array_ops.host_float64(system.factors.take(numbers).dense())

@@ -141,7 +141,7 @@ class ParquetFile(ArrowFile):
 
 
 def _round_number(rows: int) -> int:
-    """Return at most this many, to one digit, and at least 1."""
+    """Round a count down to one significant digit; at least 1."""
     rows = max(1, rows)
     return rows - rows % 10 ** (len(str(rows)) - 1)
 
@@ -197,7 +197,7 @@ class IpcFile(ArrowFile):
                         yield first + start, batch.slice(start, most)
 
     def held_bytes(self, names: Sequence[str]) -> int:
-        """A batch with all its columns, and these unpacked, if it is compressed."""
+        """The memory of a batch with all its columns, and of these unpacked if it is compressed."""
         unpacked = sum(self._widths[name] for name in names)
         return self._largest * (sum(self._widths.values()) + unpacked)
 

@@ -108,7 +108,7 @@ class _Looker:
                 return
 
     def cut(self, empty: int, last: int) -> None:
-        """Do not count so many empty rows at the end."""
+        """Leave this many empty rows at the end out of the count."""
         self.facts.rows = last
         self.facts.missing -= empty
         self.facts.gaps = [row for row in self.facts.gaps if row < last]

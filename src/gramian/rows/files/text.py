@@ -22,7 +22,7 @@ from gramian.rows.files.formats import Numbers
 from gramian.rows.files.survey import Facts, survey
 
 TEXT_BYTES = 1024**2  # what is parsed at a time
-TEXTS_AHEAD = 40  # so many times that much pyarrow holds, since it reads ahead
+TEXTS_AHEAD = 40  # pyarrow holds this many times as much, since it reads ahead
 
 
 class CsvFile(ArrowFile):

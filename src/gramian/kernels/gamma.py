@@ -211,7 +211,7 @@ class GammaKernel(ProfileKernel):
 
 
 def draw(rows: Rows, rng: np.random.Generator, weights: Array | None, count: int) -> Array:
-    """Draw a sample of at most ``most`` rows, in float64 on the host."""
+    """Draw a sample of at most ``count`` rows, in float64 on the host."""
     n = rows.shape[0]
     chances = None
     if weights is not None:

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from gramian.backend.wording import counted
 from gramian.rows import walks
 from gramian.rows.base import Place, Rows
 from gramian.rows.walks import Walk, even_spans, write_span
+
+# The first row of a block, the one after its last, and a function that returns it.
+Block: TypeAlias = tuple[int, int, Callable[[], Array]]
 
 
 class BlockRows(Rows):
@@ -43,8 +47,9 @@ class BlockRows(Rows):
     def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
         out = walk.target(self.shape[0], self.example())
 
-        def one(block: Array, start: int, stop: int) -> None:
-            write_span(out, start, stop, aligned, partial(function, block))
+        def one(item: Block) -> None:
+            start, stop, read = item
+            write_span(out, start, stop, aligned, partial(function, read()))
 
         deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
         return out
@@ -58,9 +63,9 @@ class BlockRows(Rows):
     ) -> Sums:
         together = (*aligned, *(state or ()))
 
-        def one(block: Array, start: int, stop: int) -> Sums:
-            parts = (array_ops.span(a, start, stop) for a in together)
-            return function(block, *parts)
+        def one(item: Block) -> Sums:
+            start, stop, read = item
+            return function(read(), *[array_ops.span(a, start, stop) for a in together])
 
         total: list[Array] = []
         single = False
@@ -131,23 +136,16 @@ class BlockRows(Rows):
 
     def _run(
         self,
-        function: Callable[[Array, int, int], T],
+        function: Callable[[Block], T],
         spans: Sequence[tuple[int, int]],
         walk: Walk,
     ) -> Iterator[T]:
-        """Yield the results of ``function(block, start, stop)`` in the order of the spans."""
-
-        def one(item: tuple[int, int, Callable[[], Array]]) -> T:
-            start, stop, read = item
-            return function(read(), start, stop)
-
+        """Yield the results of ``function`` on the items of ``_blocks``, in their order."""
         workers = 1 if walk.serial else self._workers()
         waiting = self._waiting(walk.result_bytes)
-        return in_order(one, self._blocks(spans), workers, walk.label, len(spans), waiting)
+        return in_order(function, self._blocks(spans), workers, walk.label, len(spans), waiting)
 
-    def _blocks(
-        self, spans: Sequence[tuple[int, int]]
-    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+    def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         """Yield start, stop and a function that returns the block, for each span.
 
         The function is called in a worker thread; work that must be done in order comes before it.

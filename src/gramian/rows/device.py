@@ -16,6 +16,7 @@ from gramian.backend import array_ops, config, optional
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, DType, Indices
 from gramian.rows import ArrayRows, BlockRows, Place, Rows, Walk
+from gramian.rows.arrays import Block
 
 if TYPE_CHECKING:
     import torch
@@ -114,9 +115,7 @@ class DeviceRows(BlockRows):
         results.finish()
         return walk.into
 
-    def _blocks(
-        self, spans: Sequence[tuple[int, int]]
-    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+    def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         """Read each block and copy it to the device while the previous one is processed."""
         if array_ops.is_foreign(self.rows.example()):  # already on the device
             return super()._blocks(spans)
@@ -132,10 +131,8 @@ class DeviceRows(BlockRows):
             return array_ops.span(self.rows.data, start, stop)
         return self.rows.take(range(start, stop))
 
-    def _ahead(
-        self, items: Iterator[tuple[int, int, Callable[[], Array]]]
-    ) -> Iterator[tuple[int, int, Callable[[], Array]]]:
-        def load() -> tuple[int, int, Callable[[], Array]] | None:
+    def _ahead(self, items: Iterator[Block]) -> Iterator[Block]:
+        def load() -> Block | None:
             item = next(items, None)
             if item is None:
                 return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import LEAST_BUDGET
 from gramian.backend.typing import DType, Indices
 from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
+from gramian.rows.arrays import Block
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
 
@@ -145,16 +146,12 @@ class FileRows(_OnDisk):
             spans += even_spans(first, first + file.n_rows, size)
         return spans
 
-    def _blocks(
-        self, spans: Sequence[tuple[int, int]]
-    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+    def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         if not _ascending(self._numbers):  # gather each block separately
             return super()._blocks(spans)
         return self._in_one_pass(spans)
 
-    def _in_one_pass(
-        self, spans: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, Callable[[], Array]]]:
+    def _in_one_pass(self, spans: Sequence[tuple[int, int]]) -> Iterator[Block]:
         if not spans:
             return
         pieces = self._pieces(self._numbers[spans[0][0] : spans[-1][1]])

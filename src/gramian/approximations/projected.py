@@ -109,6 +109,13 @@ class ProjectedKernel:
                     panels.append((slice(left, right), count, part))
             self._tiles.append((stop - start, tile, panels))
         self._fused = self.fused() if self._fits_program() else None
+        # The number of kernel values that the features of a row take; their memory, one tile at a
+        # time; and what ``features`` takes per row, in addition to the block and its result.
+        item = array_ops.itemsize(P.dtype)
+        self.points_used = int(P.shape[0])
+        self._tile_row_bytes = item * min(self.points.shape[0], tiles.tile_columns(self.points))
+        copies = 3 * item * self.points.shape[1]  # of the row
+        self.work_bytes = self._tile_row_bytes if self._fused is None else copies
 
     def _fits_program(self) -> bool:
         """Whether a GPU program is faster than stored kernel values, and as accurate.
@@ -126,7 +133,7 @@ class ProjectedKernel:
         return {
             name: value
             for name, value in vars(self).items()
-            if name not in ("_tiles", "steps", "_used", "_fused")
+            if name in ("kernel", "points", "projection", "offset")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -142,22 +149,6 @@ class ProjectedKernel:
     def width(self) -> int:
         """The number of features."""
         return int(self.projection.shape[1])
-
-    @property
-    def points_used(self) -> int:
-        """The number of kernel values that the features of a row take."""
-        return int(self.steps.shape[0])
-
-    @property
-    def work_bytes(self) -> int:
-        """The memory that ``features`` takes per row, in addition to the block and its result."""
-        if self._fused is not None:  # copies of the row
-            return 3 * self.points.shape[1] * array_ops.itemsize(self.projection.dtype)
-        return self._tile_row_bytes()
-
-    def _tile_row_bytes(self) -> int:
-        columns = min(self.points.shape[0], tiles.tile_columns(self.points))
-        return columns * array_ops.itemsize(self.projection.dtype)
 
     def values(self, x: Array, out: Array | None = None) -> Array:
         """Return kernel values, shape (rows, points_used); features are values @ steps."""
@@ -192,7 +183,7 @@ class ProjectedKernel:
             return out
         # The program takes larger blocks than tiles of kernel values leave room for.
         room = min(walks.DEVICE_BYTES, config.memory_budget() // 32)
-        for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes(), 1)):
+        for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes, 1)):
             self._stored(x[start:stop, :], out[start:stop, :])
         return out
 

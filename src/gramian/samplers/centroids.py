@@ -101,7 +101,10 @@ class KMeansCentres(Sampler):
         of_row = rows.row_bytes
         if of_row != width and size * width <= DENSE_BYTES:  # sparse rows, clustered as dense ones
             of_row += width
-        return size * of_row + lloyd_bytes(size, m, width) + 8 * rows.shape[0]
+        # In ``lloyd``, per row: its label before and now, product and norm, and distances that are
+        # sorted; centres in float64, twice, with sums, and in the dtype of the rows.
+        clustering = size * 8 * 8 + 8 * m * width
+        return size * of_row + clustering + 8 * rows.shape[0]
 
     def landmark_bytes(self, rows: Rows) -> int:
         return dense_row_bytes(rows)
@@ -246,15 +249,6 @@ def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[Array, Array]:
             array_ops.put_rows(centres, empty, _dense(sample, array_ops.to_numpy(farthest)))
         before = labels
     return centres, masses
-
-
-def lloyd_bytes(n: int, k: int, width: int) -> int:
-    """Return the memory of ``lloyd`` besides a sample of n rows and blocks of it.
-
-    ``width`` is the memory of a dense row. Per row: its label before and now, product and norm, and
-    distances that are sorted; centres in float64, twice, with sums, and in the dtype of the rows.
-    """
-    return n * 8 * 8 + 8 * k * width
 
 
 def _assign(rows: ArrayRows, centres: Array) -> tuple[Array, Array]:

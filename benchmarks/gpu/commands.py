@@ -119,6 +119,6 @@ def show(device: str) -> None:
     lines = run(device)
     left_out = ", ".join(command for command in COMMANDS if command not in with_device())
     print(f"\nWithout --device: {left_out}. The difference is of the numbers written, relative to")
-    print("those above 1; for tune of what its model predicts, for compare of its table, for embed of")
-    print("inner products.\n")
+    print("those above 1; for tune of what its model predicts, for compare of its table, and for")
+    print("embed of inner products.\n")
     print(table(["command", "status", f"{device} s", "CPU s", "difference"], lines), "\n")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from gramian.backend import array_ops
-from gramian.backend.array_ops import symmetric
+from gramian.backend.array_ops import arithmetic
 from gramian.rows.walks import by_label
 
 
 @pytest.mark.parametrize("columns", [17, 63])
 def test_self_product_of_torch_in_panels(rng, monkeypatch, columns):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(symmetric, "PANEL", 8)
+    monkeypatch.setattr(arithmetic, "PANEL", 8)
     z = rng.standard_normal((50, columns))
     product = array_ops.self_product(torch.as_tensor(z)).numpy()
     np.testing.assert_allclose(product, z.T @ z, atol=1e-12)

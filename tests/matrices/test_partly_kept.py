@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 import gramian
 from gramian import BKA, RBF, ArrayRows, Factors, KernelKMeans, KernelRidge, Nystroem
 from gramian.approximations.projected import ProjectedKernel
-from gramian.learners.kmeans import lloyd, margins
+from gramian.learners.kmeans import lloyd, passes
 from gramian.matrices.factors import keepable
 from gramian.matrices.normal_equations import inner
 from gramian.rows import JoinedRows
@@ -91,13 +91,13 @@ class TestDoubt:
         Z = Nystroem(KERNEL, 30, random_state=0).fit_transform(X).astype(dtype)
         weights = rng.uniform(0, 2, len(X)) if weighted else np.ones(len(X))
         factors, first = Factors(ArrayRows(Z)), [Z[:12].astype(float)]
-        walked, one_pass = [], margins.walk
+        walked, one_pass = [], passes.walk
 
         def counting(factors, *more, **how):
             walked.append(factors.shape[0])
             return one_pass(factors, *more, **how)
 
-        monkeypatch.setattr(margins, "walk", counting)
+        monkeypatch.setattr(passes, "walk", counting)
         monkeypatch.setattr(lloyd, "walk", counting)
         stop = {"max_iter": 200, "tol": 0.0}
         (sparing,) = lloyd.on_factors(factors, weights, first, factors, **stop)

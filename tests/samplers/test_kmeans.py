@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
 from gramian import BKA, RBF, Gram, KernelRidge, KMeansCentres, Nystroem, config_context
-from gramian.samplers.kmeans import centred, lloyd
+from gramian.samplers.centroids import centred, lloyd
 
 X = np.random.default_rng(0).standard_normal((6000, 10))
 

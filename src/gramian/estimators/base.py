@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial, wraps
@@ -16,14 +17,13 @@ from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
 from gramian.estimators.parameters import RandomState, RowsLike
-from gramian.estimators.scales import warn_if_one_column_dominates
-from gramian.kernels import Kernel, as_kernel
+from gramian.kernels import Kernel, KernelWarning, as_kernel
 from gramian.kernels.base import overflows
 from gramian.rows import ArrayRows, Rows
 from gramian.rows.device import DeviceRows
 from gramian.rows.files import formats
 from gramian.rows.files.rows import Planned, planned_rows
-from gramian.rows.reading import is_collection
+from gramian.rows.reading import is_collection, is_path
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -107,7 +107,7 @@ class KernelEstimator(KernelParameter, ABC):
         rows = kernel.read(X, owner=type(self).__name__, min_rows=min_rows, objects=objects)
         if reset:
             self._on_objects = rows.are_objects
-            if formats.is_path(X) and isinstance(rows, ArrayRows):  # read from it
+            if is_path(X) and isinstance(rows, ArrayRows):  # read from it
                 config.hold(_bytes_of(rows))
             if not rows.are_objects and not kernel.is_matrix:
                 names = list(X.columns) if hasattr(X, "columns") else rows.names
@@ -229,4 +229,31 @@ def _table(X: RowsLike, rows: Rows) -> Any:
     """Return what scikit-learn reads the number of columns and their names from."""
     if rows.names is not None:  # it reads names only from data frames and tables
         return formats.empty_table(rows.names)
-    return rows if formats.is_path(X) or is_collection(X) else X
+    return rows if is_path(X) or is_collection(X) else X
+
+
+SAMPLE = 1000
+SHARE = 0.999  # of the variance of all columns
+
+
+def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> None:
+    """Look at a sample of rows in memory, and name a column that has nearly all the variance."""
+    data = getattr(rows, "data", None)
+    if type(rows) is not ArrayRows or not isinstance(data, np.ndarray) or rows.shape[1] < 2:
+        return
+    step = max(rows.shape[0] // SAMPLE, 1)
+    sample = np.asarray(data[::step][:SAMPLE], dtype=rows.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = sample - sample.mean(axis=0)
+        variances = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
+        share = variances.max() / variances.sum() if variances.sum() > 0 else 0.0
+    if not SHARE < share < 1.0:
+        return
+    column = int(variances.argmax())
+    named = column if names is None else repr(str(names[column]))
+    warnings.warn(
+        f"Column {named} has more than {SHARE:.1%} of the variance of all columns, so it alone "
+        "decides the distances between rows. Scale the columns (scikit-learn's StandardScaler).",
+        KernelWarning,
+        stacklevel=2,
+    )

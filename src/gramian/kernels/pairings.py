@@ -59,7 +59,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     norms = array_ops.row_norms(y)[:, None]
     largest = float(xp.max(norms))
     # On a GPU, products are far faster if rows start at multiples of 32 bytes.
-    spare = -(points.shape[1] + 2) % 8 if array_ops.runs_own_threads(points) else 0
+    spare = -(points.shape[1] + 2) % 8 if array_ops.is_foreign(points) else 0
     zeros = [xp.zeros_like(norms)] * spare
     columns = xp.concat((-2 * y, xp.ones_like(norms), norms, *zeros), axis=1)
     right = array_ops.contiguous(xp.matrix_transpose(scale * columns))

@@ -95,7 +95,7 @@ class BlockDiagonal:
     @property
     def at_once(self) -> int:
         """The number of blocks that are computed side by side."""
-        serial = self.kernel.serial or array_ops.runs_own_threads(self.groups.points)
+        serial = self.kernel.serial or array_ops.is_foreign(self.groups.points)
         return 1 if serial else max(min(config.n_threads(), len(self)), 1)
 
     @property

@@ -104,7 +104,7 @@ class Factors:
     @property
     def xp(self) -> Namespace:
         """The array API namespace of blocks of Z."""
-        return self.parts.place.xp
+        return array_ops.namespace(self.parts.example())
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,12 +1,10 @@
 """Rows: where the data is, and how it is walked block by block inside the memory budget."""
 
-from gramian.rows.arrays import ArrayRows, HalfRows
-from gramian.rows.base import Rows
-from gramian.rows.blocks import BlockRows
+from gramian.rows.arrays import ArrayRows, BlockRows, HalfRows
+from gramian.rows.base import Place, Rows
 from gramian.rows.features import FeatureRows, for_half, held
 from gramian.rows.joined import JoinedRows
 from gramian.rows.parts import Map, Parts
-from gramian.rows.places import Place
 from gramian.rows.reading import as_rows
 from gramian.rows.walks import Walk, even_spans
 

@@ -1,14 +1,165 @@
-"""Rows of one array, in memory or mapped from a file."""
+"""Rows walked in this process, block by block: base class, and rows of one array.
+
+Blocks fit the cache and the memory budget, and each thread works on one.
+"""
 
 from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
-from gramian.backend.typing import DType, Indices
-from gramian.rows.base import Rows
-from gramian.rows.blocks import BlockRows
+from gramian.backend.threads import in_order
+from gramian.backend.typing import BlockSum, DType, Indices, Sums, T
+from gramian.backend.wording import counted
+from gramian.rows import walks
+from gramian.rows.base import Place, Rows
+from gramian.rows.walks import Walk, even_spans, write_span
+
+
+class BlockRows(Rows):
+    """Base class of rows that are walked in this process, block by block, with threads.
+
+    Subclasses implement ``block``.
+    """
+
+    # Copies of a block that each thread may have in memory: as it was read, and shifted to the
+    # centre of a kernel's points.
+    _held: int = 2
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Array:
+        """Return rows start to stop as an array in memory, in the working dtype."""
+
+    @property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], self.example())
+
+    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
+        out = walk.target(self.shape[0], self.example())
+
+        def one(block: Array, start: int, stop: int) -> None:
+            write_span(out, start, stop, aligned, partial(function, block))
+
+        deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
+        return out
+
+    def _sum(
+        self,
+        function: BlockSum,
+        aligned: tuple[Array, ...],
+        state: Sequence[Array] | None,
+        walk: Walk,
+    ) -> Sums:
+        together = (*aligned, *(state or ()))
+
+        def one(block: Array, start: int, stop: int) -> Sums:
+            parts = (array_ops.span(a, start, stop) for a in together)
+            return function(block, *parts)
+
+        total: list[Array] = []
+        single = False
+        rows = self._unconverted() if walk.stored else self
+        for part in rows._run(one, rows.spans(walk.work_bytes, walk.start), walk):
+            single = not isinstance(part, tuple)
+            parts = (part,) if single else part
+            if total:
+                for i, p in enumerate(parts):  # in place, because sums may be large
+                    total[i] += p
+            else:
+                total = [_as_float64(p) for p in parts]
+        result = total[0] if single else tuple(total)
+        return result if state is None else (result, list(state))
+
+    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
+        """Divide the rows from ``start`` into blocks (first, last + 1) that fit cache and budget.
+
+        Each block needs ``row_bytes`` per row in addition to the rows themselves.
+        """
+        workers = self._workers()
+        if workers * self._needed(row_bytes) > config.memory_budget():
+            config.check_fits(
+                workers * self._needed(row_bytes),
+                f"even one row of this computation in each of {counted(workers, 'thread')}",
+                "Set n_threads=1",
+            )
+        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        rows = min(self._most_rows(row_bytes), self.shape[0])
+        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
+        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
+
+    def _unconverted(self) -> BlockRows:
+        """Return these rows in their stored dtype, if blocks can have it."""
+        return self
+
+    def _needed(self, row_bytes: int) -> int:
+        """Return the memory of one row in each thread."""
+        return row_bytes + self._held * self.row_bytes
+
+    def _most_rows(self, row_bytes: int) -> int:
+        """Return the largest number of rows in a block."""
+        on_device = array_ops.is_foreign(self.example())
+        target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
+        # Blocks should take a small part of the budget, and never more than half of it: the rest
+        # is for the results.
+        target = min(target, config.memory_budget() // 32)
+        budget = config.memory_budget() // 2 // self._workers()
+        fitting = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
+        return min(fitting, max(budget // max(self._needed(row_bytes), 1), 1))
+
+    def _reading_bytes(self) -> int:
+        """Return the memory that reading needs in addition to the blocks."""
+        return 0
+
+    def _waiting(self, result_bytes: int = 0) -> int:
+        """Return how many blocks may be in progress or waiting to be added."""
+        workers = self._workers()
+        most = 1 if workers == 1 else 2 * workers + 1
+        if not result_bytes:
+            return most
+        return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
+
+    def _workers(self) -> int:
+        return 1 if array_ops.is_foreign(self.example()) else config.n_threads()
+
+    def _run(
+        self,
+        function: Callable[[Array, int, int], T],
+        spans: Sequence[tuple[int, int]],
+        walk: Walk,
+    ) -> Iterator[T]:
+        """Yield the results of ``function(block, start, stop)`` in the order of the spans."""
+
+        def one(item: tuple[int, int, Callable[[], Array]]) -> T:
+            start, stop, read = item
+            return function(read(), start, stop)
+
+        workers = 1 if walk.serial else self._workers()
+        waiting = self._waiting(walk.result_bytes)
+        return in_order(one, self._blocks(spans), workers, walk.label, len(spans), waiting)
+
+    def _blocks(
+        self, spans: Sequence[tuple[int, int]]
+    ) -> Iterable[tuple[int, int, Callable[[], Array]]]:
+        """Yield start, stop and a function that returns the block, for each span.
+
+        The function is called in a worker thread; work that must be done in order comes before it.
+        """
+        for start, stop in spans:
+            yield start, stop, partial(self.block, start, stop)
+
+
+def _as_float64(x: Array) -> Array:
+    """Return a copy of x in float64."""
+    xp = array_ops.namespace(x)
+    return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)
 
 
 class ArrayRows(BlockRows):

@@ -13,8 +13,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, Indices, State, Sums
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
-from gramian.rows.places import Place
+from gramian.rows.base import Place, Rows
 from gramian.rows.walks import Walk, write_span
 
 

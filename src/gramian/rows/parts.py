@@ -13,10 +13,9 @@ from gramian.backend.array_ops import Array
 from gramian.backend.threads import side_by_side
 from gramian.backend.typing import Aligned, BlockSum, DType, State, Sums, T
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
+from gramian.rows.base import Place, Rows
 from gramian.rows.features import FeatureRows, held
 from gramian.rows.joined import JoinedRows
-from gramian.rows.places import Place
 from gramian.rows.walks import Walk, by_label
 
 LEAST_KEPT = 0.02  # the smallest fraction of rows worth storing
@@ -76,7 +75,7 @@ class Parts:
     def place(self) -> Place:
         """Where the rows are."""
         place = self._members[0].place
-        return place if len(self) == 1 else Place(self.shape[0], place.reference)
+        return place if len(self._members) == 1 else Place(self.shape[0], place.reference)
 
     @property
     def sizes(self) -> list[int]:
@@ -111,11 +110,12 @@ class Parts:
         self, prepare: Callable[[slice], Callable[..., Array]], aligned: Aligned, walk: Walk
     ) -> Array:
         """Return one result per row; ``prepare(columns)`` returns the function for a part."""
-        if len(self) == 1:
-            return self[0]._map(prepare(self.columns[0]), aligned, walk)
+        members = self._members
+        if len(members) == 1:
+            return members[0]._map(prepare(self.columns[0]), aligned, walk)
 
         def one(i: int) -> Array:
-            return self[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
+            return members[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
 
         return self.place.xp.concat(self._each(one), axis=0)
 
@@ -123,16 +123,17 @@ class Parts:
         self, prepare: Callable[[slice], BlockSum], aligned: Aligned, state: State, walk: Walk
     ) -> Sums:
         """Return a list of the sums of each part; with a ``state``, also the state afterwards."""
-        if len(self) == 1 and self.shape[0]:
-            total = self[0]._sum(prepare(self.columns[0]), aligned, state, walk)
+        members = self._members
+        if len(members) == 1 and members[0].shape[0]:
+            total = members[0]._sum(prepare(self.columns[0]), aligned, state, walk)
             return [total] if state is None else ([total[0]], total[1])
         together = (*aligned, *(state or ()))
 
         def one(i: int) -> Sums:
             arrays, function = self._of_part(i, together), prepare(self.columns[i])
-            if self[i].shape[0] == 0:  # the function gives the shape of an empty sum
-                return function(self[i].collect(), *arrays)
-            return self[i]._sum(function, arrays, None, walk)
+            if members[i].shape[0] == 0:  # the function gives the shape of an empty sum
+                return function(members[i].collect(), *arrays)
+            return members[i]._sum(function, arrays, None, walk)
 
         totals = self._each(one)
         return totals if state is None else (totals, list(state))
@@ -143,10 +144,10 @@ class Parts:
 
     def _each(self, function: Callable[[int], T]) -> list[T]:
         """Apply a function to all parts, one thread each; a single part uses all threads."""
-        if len(self) == 1:
+        if len(self._members) == 1:
             return [function(0)]
-        serial = any(getattr(part, "serial", False) for part in self)
-        serial = serial or array_ops.runs_own_threads(self.example())
+        serial = any(getattr(part, "serial", False) for part in self._members)
+        serial = serial or array_ops.is_foreign(self.example())
         return side_by_side(function, range(len(self)), "parts", serial=serial)
 
     # Some of the rows.
@@ -156,7 +157,7 @@ class Parts:
         numbers = np.asarray(numbers)
         where = numbers if self.order is None else _inverse(self.order)[numbers]
         parts, order = [], []
-        for part, rows in zip(self, self._rows, strict=True):
+        for part, rows in zip(self._members, self._rows, strict=True):
             inside = np.flatnonzero((where >= rows.start) & (where < rows.stop))
             parts.append(ArrayRows(part.take(where[inside] - rows.start)))
             order.append(inside)
@@ -214,14 +215,14 @@ class Parts:
 
     def product(self) -> tuple[Parts, Array] | None:
         """Return C and P if Z has one part and is computed as their product."""
-        product = getattr(self[0], "product", None) if len(self) == 1 else None
+        product = getattr(self._members[0], "product", None) if len(self._members) == 1 else None
         return None if product is None else (Parts([product[0]], self.order), product[1])
 
     # Storing features.
 
     def nbytes(self, *, half: bool = False) -> int:
         """Return the memory that the features of all rows take if they are stored."""
-        numbers = sum(part.shape[0] * part.shape[1] for part in self)
+        numbers = sum([part.shape[0] * part.shape[1] for part in self._members])
         return numbers * (2 if half else array_ops.itemsize(self.dtype))
 
     def order_nbytes(self) -> int:
@@ -255,10 +256,10 @@ class Parts:
         """Return these parts with the features of ``count`` rows, from ``keepable``, stored."""
         n = self.shape[0]
         if count == n:
-            return Parts(self._each(lambda i: held(self[i], half=half)), self.order)
+            return Parts(self._each(lambda i: held(self._members[i], half=half)), self.order)
 
         def some(i: int) -> tuple[JoinedRows, np.ndarray]:
-            part = self[i]
+            part = self._members[i]
             assert isinstance(part, FeatureRows)
             rows, order = part.persist_some(count * part.shape[0] // n, half=half)
             return rows, self._rows[i].start + order

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import sklearn
 from sklearn.utils import check_array, column_or_1d
@@ -69,7 +71,7 @@ def as_rows(
         return X
     if is_collection(X):
         return _rows_of_dask(X, name, owner, min_rows)
-    if formats.is_path(X) and not objects:
+    if is_path(X) and not objects:
         return _rows_of_file(X, name, owner, min_rows)
     if objects is None:
         objects = not object_rows.is_table(X)
@@ -99,6 +101,11 @@ def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -
     rows = open_rows(path)
     _check_least(rows.shape, name, owner, min_rows)
     return rows.persist()
+
+
+def is_path(X: object) -> bool:
+    """Whether X is a path, or a string that can only be the name of a file of rows."""
+    return formats.suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
 
 
 def is_collection(X: ArrayLike) -> bool:

@@ -16,7 +16,7 @@ from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.rows import FeatureRows, Rows, as_rows
 from gramian.rows.files import formats
-from gramian.rows.reading import is_collection
+from gramian.rows.reading import is_collection, is_path
 
 __all__ = ["BlockTransformer"]
 
@@ -96,7 +96,7 @@ class BlockTransformer(TransformerMixin, BaseEstimator):
         return rows if stays(X) else rows.collect()
 
     def _read(self, X: RowsLike, *, reset: bool) -> Rows:
-        if formats.is_path(X):  # in memory, it would be there besides what a learner holds
+        if is_path(X):  # in memory, it would be there besides what a learner holds
             from gramian.rows.files.opening import open_rows
 
             rows: Rows = open_rows(X)
@@ -113,7 +113,7 @@ class BlockTransformer(TransformerMixin, BaseEstimator):
 def stays(X: object) -> bool:
     """Whether rows are not taken into memory as a whole: of files, on dask, or already rows."""
     on_disk = isinstance(X, np.ndarray) and array_ops.is_on_disk(X)
-    return on_disk or isinstance(X, Rows) or formats.is_path(X) or is_collection(X)
+    return on_disk or isinstance(X, Rows) or is_path(X) or is_collection(X)
 
 
 def host(rows: Rows, numbers: Any) -> np.ndarray:

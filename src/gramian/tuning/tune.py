@@ -15,8 +15,7 @@ from gramian.backend.typing import ArrayLike
 from gramian.estimators.base import generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.rows import ArrayRows, Rows, as_rows
-from gramian.rows.files import formats
-from gramian.rows.reading import is_collection
+from gramian.rows.reading import is_collection, is_path
 from gramian.tuning.approximating import learner
 from gramian.tuning.blocks import BlockTransformer, stays
 from gramian.tuning.candidates import TRANSFORMS, Candidate, rounded
@@ -119,7 +118,7 @@ def _read(X: RowsLike, y: ArrayLike, numeric: bool) -> tuple[np.ndarray | Rows, 
     if not stays(X):
         return check_X_y(X, y, dtype=np.float64, ensure_min_samples=4, y_numeric=numeric)
     rows = as_rows(X, owner="tune", min_rows=4)
-    if formats.is_path(X) and isinstance(rows, ArrayRows):  # small enough to be read from it
+    if is_path(X) and isinstance(rows, ArrayRows):  # small enough to be read from it
         config.hold(rows.shape[0] * rows.row_bytes)
     if rows.are_objects or array_ops.issparse(rows.take([0])):
         what = "objects" if rows.are_objects else "sparse rows"

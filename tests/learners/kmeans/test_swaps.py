@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from gramian import MEKA, RBF, KernelKMeans, Nystroem
-from gramian.learners.kmeans import featured, swaps
+from gramian.learners.kmeans import featured, lloyd
 
 K = 20
 
@@ -48,7 +48,7 @@ def test_pairs_leave_alone_the_clusters_that_they_need():
     costs = np.asarray([1.0, 2.0, 30.0, 40.0])
     heirs = np.asarray([1, 0, 3, 2])
     homes, gains = np.asarray([2, 3, 2]), np.asarray([50.0, 20.0, 60.0])
-    removed, chosen = swaps._pairs(costs, heirs, homes, gains)
+    removed, chosen = lloyd._pairs(costs, heirs, homes, gains)
     # Cluster 2 gives its better candidate; centre 1 stays, it inherits the rows of centre 0.
     assert (removed.tolist(), chosen.tolist()) == ([0], [2])
 

@@ -17,7 +17,7 @@ from gramian.backend.checks import positive
 from gramian.backend.wording import counted
 from gramian.kernels import Kernel, as_kernel
 from gramian.rows import ArrayRows, Rows
-from gramian.rows.files import formats
+from gramian.rows.reading import is_path
 from gramian.tuning.kernel import tuned_kernel
 
 HELD_OUT = 4  # one in four rows is held out
@@ -254,7 +254,7 @@ def facts(X: Any, rows: Rows, sample: Sample) -> DataFacts:
     names = rows.names or ([str(name) for name in X.columns] if hasattr(X, "columns") else [])
     return DataFacts(
         source=_source(X),
-        is_path=formats.is_path(X),
+        is_path=is_path(X),
         rows=rows.shape[0],
         columns=rows.shape[1],
         names=tuple(names),
@@ -266,7 +266,7 @@ def facts(X: Any, rows: Rows, sample: Sample) -> DataFacts:
 
 
 def _source(X: Any) -> str:
-    if formats.is_path(X):
+    if is_path(X):
         return str(X)
     files = [str(file.path) for file in getattr(X, "files", [])]  # FileRows
     if not files:

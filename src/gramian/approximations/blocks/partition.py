@@ -17,7 +17,7 @@ from gramian.backend.wording import counted
 from gramian.kernels import Linear
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
-from gramian.samplers.kmeans import centred, lloyd
+from gramian.samplers.centroids import centred, lloyd
 from gramian.samplers.plus_plus import plus_plus
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block

@@ -6,10 +6,35 @@ which the standard lacks: writing into existing memory, moving data to and from 
 symmetric systems.
 """
 
-from gramian.backend.array_ops.conversion import (
+from gramian.backend.array_ops.arithmetic import (
+    cityblock,
+    clip,
+    cosines_and_sines,
+    counts,
+    elementwise,
+    inplace,
+    irfft,
+    mass_by_label,
+    matmul,
+    mirror_lower,
+    power,
+    rfft,
+    row_norms,
+    scatter_matrix,
+    self_product,
+    set_diagonal,
+    solve_symmetric,
+    subtract,
+    sum_by_label,
+    unit_rows,
+)
+from gramian.backend.array_ops.libraries import (
+    IN_SINGLE,
     all_finite,
     astype,
     beside,
+    concat_rows,
+    constant_of,
     contiguous,
     copy,
     dense,
@@ -20,69 +45,33 @@ from gramian.backend.array_ops.conversion import (
     float_dtype,
     host_dtype,
     host_float64,
-    itemsize,
-    like,
-    on_host,
-    same_dtype,
-    short_indices,
-    to_numpy,
-    unique,
-)
-from gramian.backend.array_ops.elementwise import (
-    clip,
-    cosines_and_sines,
-    elementwise,
-    inplace,
-    power,
-    subtract,
-)
-from gramian.backend.array_ops.indexing import (
-    concat_rows,
-    look_up,
-    put,
-    put_rows,
-    span,
-    take_columns,
-    take_rows,
-    where_true,
-)
-from gramian.backend.array_ops.label_sums import (
-    counts,
-    mass_by_label,
-    sum_by_label,
-)
-from gramian.backend.array_ops.libraries import (
-    IN_SINGLE,
-    constant_of,
     is_foreign,
     is_lazy,
     is_objects,
     is_on_disk,
     is_on_gpu,
     issparse,
+    itemsize,
     kind,
+    like,
+    look_up,
     namespace,
     numpy_namespace,
-    runs_own_threads,
+    on_host,
+    put,
+    put_rows,
     runs_triton,
     same_device,
+    same_dtype,
     settled,
+    short_indices,
+    span,
+    take_columns,
+    take_rows,
+    to_numpy,
+    unique,
+    where_true,
     writes_in_place,
-)
-from gramian.backend.array_ops.products import (
-    cityblock,
-    irfft,
-    matmul,
-    rfft,
-    row_norms,
-    scatter_matrix,
-    unit_rows,
-)
-from gramian.backend.array_ops.symmetric import (
-    mirror_lower,
-    self_product,
-    set_diagonal,
-    solve_symmetric,
 )
 from gramian.backend.typing import Array, DType, Namespace
 
@@ -134,7 +123,6 @@ __all__ = [
     "put_rows",
     "rfft",
     "row_norms",
-    "runs_own_threads",
     "runs_triton",
     "same_device",
     "same_dtype",

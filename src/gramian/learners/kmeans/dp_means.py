@@ -13,9 +13,9 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
+from gramian.learners.kmeans.clustering import with_weight
 from gramian.learners.kmeans.lloyd import centre_of, distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
-from gramian.learners.kmeans.seeding import with_weight
 from gramian.learners.strategy import Problem, Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 from gramian.rows import Rows, even_spans
@@ -206,7 +206,7 @@ def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: Array) -> 
 
 def chunk_rows(rows: Rows) -> int:
     """Return how many far rows are processed together."""
-    return CHUNK * 16 if array_ops.runs_own_threads(rows.example()) else CHUNK
+    return CHUNK * 16 if array_ops.is_foreign(rows.example()) else CHUNK
 
 
 class Chunk(NamedTuple):

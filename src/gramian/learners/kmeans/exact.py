@@ -16,8 +16,14 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
 from gramian.kernels.tiles import tile_columns
-from gramian.learners.kmeans.clustering import Clustering, Run, best_few, best_of
-from gramian.learners.kmeans.seeding import drawn, nearest, nearest_in_init
+from gramian.learners.kmeans.clustering import (
+    Clustering,
+    Run,
+    best_few,
+    drawn,
+    nearest,
+    nearest_in_init,
+)
 from gramian.learners.strategy import Strategy
 from gramian.matrices.gram import Gram
 
@@ -62,7 +68,7 @@ class ExactLloyd(Strategy[Clustering]):
             advance(min(RACE, problem.max_iter))
             runs = best_few(runs, problem.restarts, gram.dtype)
         advance(problem.max_iter)
-        return best_of(runs, gram.dtype)
+        return best_few(runs, 1, gram.dtype)[0]
 
     def _first_labels(self, problem: Clustering, gram: Gram) -> list[Array]:
         """Return labels (n,) for each restart: the nearest first centre of each row."""

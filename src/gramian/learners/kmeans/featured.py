@@ -12,10 +12,8 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
-from gramian.learners.kmeans.clustering import Clustering, Run
-from gramian.learners.kmeans.lloyd import best_run, on_factors
-from gramian.learners.kmeans.seeding import drawn, init_features, with_weight
-from gramian.learners.kmeans.swaps import improved
+from gramian.learners.kmeans.clustering import Clustering, Run, drawn, init_features, with_weight
+from gramian.learners.kmeans.lloyd import best_run, improved, on_factors
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 from gramian.samplers.base import Oracle

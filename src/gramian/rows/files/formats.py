@@ -301,11 +301,6 @@ def suffix(path: PathLike) -> str | None:
     return next((ending for ending in FORMATS if name.endswith(ending)), None)
 
 
-def is_path(X: object) -> bool:
-    """Whether X is a path, or a string that can only be the name of a file of rows."""
-    return suffix(X) is not None if isinstance(X, str) else isinstance(X, os.PathLike)
-
-
 def check_link(path: Path) -> None:
     """Raise an error that says so if a path is a link that leads nowhere."""
     if path.is_symlink() and not path.exists():

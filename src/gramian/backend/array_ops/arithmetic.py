@@ -1,0 +1,395 @@
+"""Arithmetic: in place, products, symmetric matrices, and sums of rows by their labels."""
+
+from __future__ import annotations
+
+import array_api_compat
+import numpy as np
+import scipy.fft
+import scipy.linalg
+import scipy.sparse
+from scipy.spatial.distance import cdist
+
+from gramian.backend.array_ops.libraries import (
+    astype,
+    dense,
+    empty,
+    is_foreign,
+    is_lazy,
+    issparse,
+    like,
+    namespace,
+    same_dtype,
+    short_indices,
+    to_numpy,
+    writes_in_place,
+)
+from gramian.backend.typing import Array
+
+
+def subtract(x: Array, y: Array, out: Array) -> Array:
+    """Write x - y into ``out``, in the dtype of ``out``."""
+    if not is_foreign(x):
+        return np.subtract(x, y, out=out, casting="same_kind")
+    if writes_in_place(x):
+        return namespace(x).subtract(x, y, out=out)
+    out[...] = astype(x, out.dtype) - y
+    return out
+
+
+def elementwise(name: str, x: Array, out: Array) -> Array:
+    """Apply the array API's element-wise function ``name`` to x and write the result to ``out``."""
+    function = getattr(namespace(x), name)
+    if writes_in_place(x):
+        return function(x, out=out)
+    if is_lazy(x):  # lazy: there is no memory to write into
+        return function(x)
+    out[...] = function(x)
+    return out
+
+
+def inplace(name: str, x: Array) -> Array:
+    """Apply the array API's element-wise function ``name`` to x in place."""
+    return elementwise(name, x, x)
+
+
+def cosines_and_sines(x: Array, cosines: Array, sines: Array) -> None:
+    """Write cos(x) into ``cosines`` and the sines of the first columns into ``sines``.
+
+    ``x`` and ``cosines`` have shape (n, m), ``sines`` (n, j) with j <= m. x is overwritten.
+    """
+    first = sines.shape[1]
+    if is_foreign(x) or x.dtype != np.float64:
+        elementwise("cos", x, cosines)
+        elementwise("sin", x[:, :first], sines)
+        return
+    # NumPy vectorises tangents of doubles where the processor allows it, but not cosines and
+    # sines: tangents are then 10 times faster, and elsewhere one tangent still costs less than
+    # both. With t = tan(x / 2), cos x = 2 / (1 + t²) - 1 and sin x = 2t / (1 + t²).
+    x *= 0.5
+    np.tan(x, out=x)
+    np.multiply(x, x, out=cosines)
+    cosines += 1.0
+    np.divide(2.0, cosines, out=cosines)
+    np.multiply(cosines[:, :first], x[:, :first], out=sines)
+    cosines -= 1.0
+
+
+def power(x: Array, exponent: int) -> Array:
+    """Raise x to a positive integer power in place, by products: faster than pow."""
+    if exponent == 1:
+        return x
+    if exponent % 2:
+        x *= power(x * x, exponent // 2)
+        return x
+    x *= x
+    return power(x, exponent // 2)
+
+
+def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
+    """Clip x to [low, high] in place."""
+    if is_foreign(x):
+        if writes_in_place(x):
+            return namespace(x).clip(x, low, high, out=x)
+        if is_lazy(x):
+            return namespace(x).clip(x, low, high)
+        x[...] = namespace(x).clip(x, low, high)
+        return x
+    # Usually nothing is out of bounds, and checking costs a quarter of what clipping does.
+    if low is not None and not x.min(initial=np.inf) >= low:
+        np.maximum(x, x.dtype.type(low), out=x)
+    if high is not None and not x.max(initial=-np.inf) <= high:
+        np.minimum(x, x.dtype.type(high), out=x)
+    return x
+
+
+# Up to this many multiplications OpenBLAS uses kernels for small matrices, which copy nothing.
+SMALL_PRODUCT = 1_000_000
+NARROW = 96  # up to this many columns that is faster
+
+
+def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
+    """Return a @ b as a dense array, in ``out`` if it is given.
+
+    Shapes: (n, k) @ (k, m) -> (n, m).
+    """
+    if issparse(a) or issparse(b):
+        product = np.asarray(dense(a @ b))
+        if out is None:
+            return product
+        out[...] = product
+        return out
+    if not is_foreign(a):
+        return _matmul_in_slabs(a, b, out)
+    xp = namespace(a)
+    if out is None:
+        return xp.matmul(a, b)
+    if writes_in_place(a):
+        return xp.matmul(a, b, out=out)
+    out[...] = xp.matmul(a, b)
+    return out
+
+
+def _matmul_in_slabs(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """a @ b; for a narrow b in slabs of rows, small enough for OpenBLAS's small-matrix kernels.
+
+    OpenBLAS copies both sides of larger products first: with ten columns of b that takes longer
+    than the multiplication, with fifty half as long.
+    """
+    slab = min(SMALL_PRODUCT // max(b.size, 1), 256) // 32 * 32
+    if b.shape[-1] > NARROW or not 0 < slab < len(a):
+        return np.matmul(a, b, out=out)
+    if out is None:
+        out = np.empty((len(a), b.shape[1]), dtype=np.result_type(a, b))
+    count = len(a) // slab
+    whole = count * slab
+    np.matmul(
+        a[:whole].reshape(count, slab, a.shape[1]),
+        b,
+        out=out[:whole].reshape(count, slab, b.shape[1]),
+    )
+    np.matmul(a[whole:], b, out=out[whole:])
+    return out
+
+
+def row_norms(x: Array) -> Array:
+    """Return the squared Euclidean norm of each row; shape (n, d) -> (n,)."""
+    if issparse(x):
+        return np.asarray(x.multiply(x).sum(axis=1)).ravel()
+    if array_api_compat.is_torch_array(x):  # torch's vecdot stores the squares first
+        return namespace(x).linalg.vector_norm(x, axis=1) ** 2
+    return namespace(x).vecdot(x, x)
+
+
+def unit_rows(x: Array) -> Array:
+    """Divide each row by its Euclidean norm; rows of zeros stay as they are."""
+    xp = namespace(x)
+    norms = xp.sqrt(row_norms(x))
+    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+    if issparse(x):
+        return scipy.sparse.diags_array(1 / norms, dtype=x.dtype) @ x
+    return x / norms[:, None]
+
+
+def cityblock(x: Array, y: Array, out: Array) -> Array:
+    """Write the L1 distances between rows of x (n, d) and of y (m, d) into ``out`` (n, m)."""
+    if issparse(x) or issparse(y):
+        from sklearn.metrics.pairwise import manhattan_distances  # takes long to import
+
+        out[...] = manhattan_distances(*map(short_indices, (x, y)))
+    elif not is_foreign(x):  # SciPy releases the interpreter lock
+        out[...] = cdist(x, y, "cityblock")
+    elif array_api_compat.is_torch_array(x):
+        import torch
+
+        x, y = same_dtype(x, y)
+        out[...] = torch.cdist(x, y, p=1.0)
+    else:
+        out[...] = 0
+        for column in range(x.shape[1]):
+            out += namespace(x).abs(x[:, column, None] - y[None, :, column])
+    return out
+
+
+def rfft(x: Array, axis: int) -> Array:
+    """Fourier transform of real numbers along an axis: the non-negative frequencies."""
+    if is_foreign(x):
+        return namespace(x).fft.rfft(x, axis=axis)
+    return scipy.fft.rfft(x, axis=axis)  # vectorised over transforms, unlike NumPy's
+
+
+def irfft(x: Array, n: int, axis: int) -> Array:
+    """Inverse of ``rfft``: n real numbers along an axis. x may be overwritten."""
+    if is_foreign(x):
+        return namespace(x).fft.irfft(x, n=n, axis=axis)
+    return scipy.fft.irfft(x, n=n, axis=axis, overwrite_x=True)
+
+
+def scatter_matrix(values: np.ndarray, row: np.ndarray, height: int, reference: Array) -> Array:
+    """Return the (height, m) matrix with ``values[j]`` at ``[row[j], j]`` and zeros elsewhere.
+
+    It has the reference's dtype. It is sparse for NumPy, dense for other libraries.
+    """
+    starts = np.arange(len(values) + 1)  # one entry per column
+    matrix = scipy.sparse.csc_array((values, row, starts), shape=(height, len(values))).tocsr()
+    if is_foreign(reference):
+        return like(matrix, reference, dtype=reference.dtype)
+    return matrix.astype(reference.dtype)
+
+
+PANEL = 128  # columns of a product at once; on an H200, 512 are no faster than all
+
+
+def set_diagonal(a: Array, diagonal: Array) -> Array:
+    """Set the diagonal of a square matrix in place."""
+    steps = np.arange(a.shape[0])
+    if writes_in_place(a):
+        a[steps, steps] = astype(diagonal, a.dtype)
+        return a
+    xp = namespace(a)
+    a[...] = xp.where(xp.eye(a.shape[0]) == 1, astype(diagonal, a.dtype)[:, None], a)
+    return a
+
+
+def mirror_lower(a: Array) -> Array:
+    """Copy the lower triangle of a square matrix to the upper one, in place."""
+    xp, n, step = namespace(a), a.shape[0], 256
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        lower = xp.tril(a[start:stop, start:stop])
+        a[start:stop, start:stop] = lower + xp.matrix_transpose(xp.tril(lower, k=-1))
+        a[start:stop, stop:] = xp.matrix_transpose(a[stop:, start:stop])
+    return a
+
+
+def self_product(z: Array) -> Array:
+    """Return zᵀz of shape (k, k) for z of shape (n, k).
+
+    BLAS leaves out half of the work by itself. torch does not, so of wide matrices only the blocks
+    on and below the diagonal are multiplied.
+    """
+    xp, k = namespace(z), z.shape[1]
+    turned = xp.matrix_transpose(z)
+    if not array_api_compat.is_torch_array(z) or k <= 2 * PANEL:
+        return turned @ z
+    out = empty((k, k), z, z.dtype)
+    for start in range(0, k, PANEL):
+        stop = min(start + PANEL, k)
+        out[start:, start:stop] = turned[start:] @ z[:, start:stop]
+    return mirror_lower(out)
+
+
+def solve_symmetric(a: Array, b: Array) -> Array:
+    """Solve a x = b for symmetric a, by Cholesky if a is positive definite.
+
+    a has shape (n, n), b and x (n,) or (n, t). a is overwritten during the solve and restored.
+    """
+    if not is_foreign(a):
+        diagonal = a.diagonal().copy()
+        try:
+            # LAPACK works on columns and overwrites one triangle, here the upper one of a. The
+            # lower one restores it, so that no copy of the matrix is made.
+            factor = scipy.linalg.cho_factor(a.T, lower=True, overwrite_a=True, check_finite=False)
+            solution = scipy.linalg.cho_solve(factor, b, check_finite=False)
+        except scipy.linalg.LinAlgError:  # an indefinite kernel
+            solution = None
+        mirror_lower(set_diagonal(a, diagonal))
+        if solution is None:
+            return scipy.linalg.solve(a, b, assume_a="sym", check_finite=False)
+        return solution
+    if array_api_compat.is_torch_array(a):
+        import torch
+
+        lower, failed = torch.linalg.cholesky_ex(a)
+        return torch.linalg.solve(a, b) if bool(failed) else torch.cholesky_solve(b, lower)
+    return namespace(a).linalg.solve(a, b)
+
+
+FEW = 256  # clusters, up to which sums are a product with the matrix of memberships
+SLAB = 65_536  # rows that are sorted by label together
+
+
+def sum_by_label(
+    x: Array, labels: Array, weights: Array, k: int, before: Array | None = None
+) -> Array:
+    """Return the weighted sum of the rows of x with each of k labels, in float64.
+
+    With ``before``, the change of these sums since the rows had those labels.
+
+    Shapes: x (n, d); labels, weights and before (n,); result (k, d).
+    """
+    if is_foreign(x):
+        xp = namespace(x)
+        if array_api_compat.is_torch_array(x):
+            by_slab = _torch_products if k <= FEW else _torch_segments
+            return by_slab(x, labels, weights, k, before)
+        members = _members(labels, like(np.arange(k), labels), before)
+        members = astype(members, xp.float64) * weights[:, None]
+        return xp.matrix_transpose(members) @ astype(x, xp.float64)
+    total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
+    for start in range(0, len(x), 512):  # so that the float64 copy stays in cache
+        part = slice(start, start + 512)
+        new, old = labels[part], None if before is None else before[part]
+        if k <= 16 or k * len(new) <= 2000:  # otherwise nearly all entries would be 0
+            members = _members(new, numbers, old).astype(np.float64)
+            members *= weights[part, None]
+            total += members.T @ x[part].astype(np.float64, copy=False)
+            continue
+        starts = np.arange(len(new) + 1)  # one entry per column
+        for sign, each in ((1.0, new), (-1.0, old)):
+            if each is not None:
+                entries = (sign * weights[part], each, starts)
+                total += scipy.sparse.csc_array(entries, shape=(k, len(new))) @ x[part]
+    return total
+
+
+def _members(labels: Array, numbers: Array, before: Array | None) -> Array:
+    """Return an (n, k) matrix: 1 where a row has a label, minus 1 where it had it before."""
+    members = labels[:, None] == numbers
+    if before is None:
+        return members
+    xp = namespace(labels)
+    return astype(members, xp.int8) - astype(before[:, None] == numbers, xp.int8)
+
+
+def _torch_segments(x: Array, labels: Array, weights: Array, k: int, before: Array | None) -> Array:
+    """The same sums over rows sorted by label, slab by slab; always added in the same order."""
+    import torch
+
+    total = torch.zeros((k, x.shape[1]), dtype=torch.float64, device=x.device)
+    signed = [(1.0, labels)] if before is None else [(1.0, labels), (-1.0, before)]
+    for start in range(0, x.shape[0], SLAB):
+        part = slice(start, start + SLAB)
+        for sign, each in signed:
+            some, order = torch.sort(each[part], stable=True)
+            rows = x[part][order].double() * (sign * weights[part])[order, None]
+            lengths = torch.bincount(some, minlength=k)
+            total += torch.segment_reduce(rows, "sum", lengths=lengths, unsafe=True)
+    return total
+
+
+def _torch_products(x: Array, labels: Array, weights: Array, k: int, before: Array | None) -> Array:
+    """The same sums by products with memberships, slab by slab."""
+    import torch
+
+    total = torch.zeros((k, x.shape[1]), dtype=torch.float64, device=x.device)
+    numbers = torch.arange(k, device=x.device)
+    for start in range(0, x.shape[0], SLAB):
+        part = slice(start, start + SLAB)
+        members = _members(labels[part], numbers, None if before is None else before[part])
+        total += _torch_product(members.double() * weights[part, None], x[part])
+    return total
+
+
+def _torch_product(members: Array, x: Array) -> Array:
+    """membersᵀ x in slabs of rows: one product with so few columns would leave a GPU idle."""
+    import torch
+
+    x, slab, k = x.double(), 1024, members.shape[1]
+    whole = x.shape[0] // slab * slab
+    parts = torch.bmm(
+        members[:whole].reshape(-1, slab, k).transpose(1, 2),
+        x[:whole].reshape(-1, slab, x.shape[1]),
+    )
+    return parts.sum(0) + members[whole:].T @ x[whole:]
+
+
+def counts(labels: Array, k: int) -> np.ndarray:
+    """Count the entries with each of k labels; shape (k,), on the host."""
+    if not is_lazy(labels):
+        return np.bincount(to_numpy(labels), minlength=k)
+    by_piece = labels.map_blocks(
+        lambda piece: np.bincount(piece, minlength=k)[None, :],
+        new_axis=1,
+        chunks=((1,) * labels.numblocks[0], (k,)),
+        dtype=np.intp,
+    )
+    return to_numpy(by_piece.sum(axis=0))
+
+
+def mass_by_label(labels: Array, weights: Array, k: int) -> Array:
+    """Return the sum of the weights with each of k labels; shape (k,)."""
+    if not is_foreign(labels):
+        return np.bincount(labels, weights=weights, minlength=k)
+    if array_api_compat.is_torch_array(labels):
+        return namespace(labels).bincount(labels, weights=weights, minlength=k)
+    return sum_by_label(weights[:, None], labels, namespace(weights).ones_like(weights), k)[:, 0]

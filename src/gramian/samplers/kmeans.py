@@ -29,9 +29,7 @@ def centred(sample: Array) -> Array:
     return middle
 
 
-def lloyd(
-    sample: Array, starts: np.ndarray, steps: int, tol: float = 0.0
-) -> tuple[Array, Array]:
+def lloyd(sample: Array, starts: np.ndarray, steps: int, tol: float = 0.0) -> tuple[Array, Array]:
     """Return the centres after some of Lloyd's steps, and the number of rows of each.
 
     The first centres are the rows with the numbers ``starts``. An empty cluster takes one of the

@@ -21,7 +21,7 @@ from gramian.samplers.kmeans import centred, lloyd
 from gramian.samplers.plus_plus import plus_plus
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
-LEAST_CLUSTERED = 2_000
+LEAST_CLUSTERED = 5_000
 SETTLED = 1e-4  # k-means ends when a pass lowers its objective by less than this part of it
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 PARTITIONS = ("kmeans", "balanced", "spectral", "random")

@@ -244,7 +244,9 @@ def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[Array, Array]:
         if len(empty):
             farthest = xp.argsort(2 * products - norms, stable=True)[: len(empty)]
             array_ops.put_rows(centres, empty, _dense(sample, array_ops.to_numpy(farthest)))
-        before = labels
+        if lower > (1 - tol) * objective:
+            break
+        before, objective = labels, lower
     return centres, masses
 
 

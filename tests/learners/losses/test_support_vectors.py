@@ -135,14 +135,18 @@ def test_another_method_takes_over(used, monkeypatch):
     assert len(used) == 3
 
 
-def test_it_serves_what_it_can(used):
+def test_it_serves_what_it_can(used, monkeypatch):
     KernelSVC(0.3, KERNEL, fit_intercept=False).fit(X, THREE)
     KernelSVC(("loo", [0.1, 1.0]), KERNEL).fit(X, THREE)
     KernelSVC(0.3, KERNEL, loss="squared_hinge").fit(X, THREE)
-    KernelSVC(0.3, Nystroem(KERNEL, 5, random_state=0)).fit(X, THREE)  # narrow
+    KernelSVC(0.3, KERNEL).fit(X[:50], THREE[:50])
     with config_context(memory_budget="2MB"):  # the matrix has 0.7 MB
         KernelSVC(0.3, Exact(KERNEL), random_state=0).fit(X, THREE)
+    monkeypatch.setattr(support_vectors, "MANY_ROWS", 200)
+    KernelSVC(0.3, KERNELS[1]).fit(X, THREE)  # narrow
     assert not used
+    KernelSVC(0.3, Nystroem(KERNEL, 80, random_state=0)).fit(X, THREE)
+    assert len(used) == 1
 
 
 def test_threads_change_nothing():

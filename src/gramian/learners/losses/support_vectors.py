@@ -24,6 +24,7 @@ from gramian.backend.threads import in_order, side_by_side
 from gramian.learners.losses.classification import Hinge, Novelty
 from gramian.learners.losses.exact import exact_solution
 from gramian.learners.losses.factored import as_solution, small_memory
+from gramian.learners.losses.interior import NARROW
 from gramian.learners.losses.kinks import stored_features
 from gramian.learners.losses.loss import Kinked
 from gramian.learners.losses.newton import NOTHING, Minimum
@@ -32,8 +33,9 @@ from gramian.learners.losses.regression import EpsilonInsensitive
 from gramian.learners.losses.walks import Walks
 from gramian.learners.strategy import Strategy
 
+FEW_ROWS = 100  # with fewer, time matters little, and Newton steps find more digits
 MOST_BYTES = 2**30  # of the matrix: beyond, its columns take longer than interior points
-EACH = 40  # rows for each feature: with more, interior points are faster
+MANY_ROWS = 2000  # with more, and few features, interior points are faster
 MOST_STEPS = 50  # for each row: with more, other strategies are faster
 LEAST_TOL = 1e-6  # its columns are in float32
 FIRST = 2.0  # times the accuracy: the first tolerance of libsvm, relative to the predictions
@@ -58,9 +60,11 @@ class SupportVectors(Strategy[LossProblem]):
         if type(problem.loss) not in MACHINES or problem.leaves_out or not problem.intercept:
             return False
         room = min(MOST_BYTES, config.memory_budget() // 4)
-        if 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.example()):
+        if n < FEW_ROWS or 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.example()):
             return False
-        return problem.tol >= LEAST_TOL and (problem.is_exact or n <= EACH * problem.factors.rank)
+        if problem.tol < LEAST_TOL:
+            return False
+        return problem.is_exact or n <= MANY_ROWS or problem.factors.rank > NARROW
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
         n, t = problem.rows.shape[0], problem.loss.outputs

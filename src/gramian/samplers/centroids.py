@@ -222,9 +222,10 @@ def lloyd(sample: Array, starts: np.ndarray, steps: int, tol: float = 0.0) -> tu
 
     The first centres are the rows with the numbers ``starts``. An empty cluster takes one of the
     rows that are farthest from their centres. There are at most ``steps``; a step that lowers the
-    objective by less than ``tol`` of it is the last. scikit-learn's ``KMeans`` is not used: it hangs in a
-    forked child of a process that has used it, and when it runs in several Python threads at once,
-    it can leave BLAS limited to one thread.
+    objective by less than ``tol`` of it is the last.
+
+    scikit-learn's ``KMeans`` is not used: it hangs in a forked child of a process that has used it,
+    and when it runs in several Python threads at once, it can leave BLAS limited to one thread.
 
     Shapes: sample (n, d), a dense array of any library or a SciPy CSR array; starts (k,); results
     (k, d) and (k,), where the sample is.

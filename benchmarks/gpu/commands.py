@@ -77,6 +77,9 @@ def ran(command: str, data: Path, device: str, folder: Path) -> tuple[int, float
     if command == "compare":  # its table without seconds
         lines = [line.split() for line in said.getvalue().splitlines() if "]" in line]
         return status, taken, "\n".join(" ".join([*line[:-5], *line[-4:]]) for line in lines)
+    if command == "embed":  # inner products: features may be rotated
+        Z = np.loadtxt(out, delimiter=",", skiprows=1)[:, 1:]  # without row numbers
+        return status, taken, " ".join(f"{value:.12g}" for value in (Z[:200] @ Z.T).ravel())
     return status, taken, out.read_text()
 
 
@@ -116,5 +119,6 @@ def show(device: str) -> None:
     lines = run(device)
     left_out = ", ".join(command for command in COMMANDS if command not in with_device())
     print(f"\nWithout --device: {left_out}. The difference is of the numbers written, relative to")
-    print("those above 1; for tune of what its model predicts, for compare of its table.\n")
+    print("those above 1; for tune of what its model predicts, for compare of its table, and for")
+    print("embed of inner products.\n")
     print(table(["command", "status", f"{device} s", "CPU s", "difference"], lines), "\n")

@@ -83,11 +83,17 @@ class Goal:
 
 @dataclass(frozen=True)
 class Work:
-    """What a job takes at least: operations of matrix products, bytes read and written."""
+    """What a job takes at least: operations of matrix products, bytes read and written.
+
+    ``values`` are kernel values that need an exponential each, and ``fresh`` bytes of the result,
+    which is new memory.
+    """
 
     flops: float
     bytes: float
     dtype: str
+    values: float = 0.0
+    fresh: float = 0.0
 
 
 @dataclass(frozen=True)

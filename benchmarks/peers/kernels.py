@@ -91,7 +91,7 @@ def _difference(kernel: Callable[..., np.ndarray], dtype: str) -> Quality:
 def _block_work(operations: int, further: int, inputs: Inputs, K: np.ndarray) -> Work:
     X, Y = inputs["X"], inputs["Y"]
     flops = operations * len(X) * len(Y) * (X.shape[1] + further)
-    return Work(flops, X.nbytes + Y.nbytes + K.nbytes, str(K.dtype))
+    return Work(flops, X.nbytes + Y.nbytes + K.nbytes, str(K.dtype), K.size, K.nbytes)
 
 
 def _product(scale: Scale) -> Job:
@@ -141,4 +141,5 @@ def _product_difference(inputs: Inputs) -> Callable[[np.ndarray], float]:
 def _product_work(inputs: Inputs, product: np.ndarray) -> Work:
     X, Y = inputs["X"], inputs["Y"]
     flops = 2 * len(X) * len(Y) * (X.shape[1] + 2 + product.shape[1])
-    return Work(flops, X.nbytes + Y.nbytes + product.nbytes, str(X.dtype))
+    moved = X.nbytes + Y.nbytes + product.nbytes
+    return Work(flops, moved, str(X.dtype), len(X) * len(Y))

@@ -107,9 +107,8 @@ def _clusters_work(m: int, inputs: Inputs, model: KernelKMeans) -> Work:
     embedded = 2 * n * m * (d + 2) + n * m * m
     step = 2 * n * m * model.n_clusters
     size = X.itemsize * n * m  # written once, read in each pass
-    return Work(
-        embedded + model.n_iter_ * step, X.nbytes + (1 + model.n_iter_) * size, str(X.dtype)
-    )
+    moved = X.nbytes + (1 + model.n_iter_) * size
+    return Work(embedded + model.n_iter_ * step, moved, str(X.dtype), n * m, size)
 
 
 # The k-means step alone: centres of features that are given.
@@ -252,7 +251,8 @@ def _exact_work(inputs: Inputs, model: KernelKMeans) -> Work:
     n, d = X.shape
     flops = n * n * (d + 2) + model.n_iter_ * 2 * n * n * model.n_clusters
     size = X.itemsize * n * n
-    return Work(flops, X.nbytes + (1 + model.n_iter_) * size, str(X.dtype))
+    moved = X.nbytes + (1 + model.n_iter_) * size
+    return Work(flops, moved, str(X.dtype), n * n / 2, size)
 
 
 # Kernel ridge.
@@ -309,10 +309,13 @@ def _ridge_work(m: int, inputs: Inputs, model: KernelRidgeClassifier) -> Work:
     X = inputs["X"]
     n, d = X.shape
     passes = model.n_iter_ + 1  # and one for the right-hand side
+    size = X.itemsize * n * m
     return Work(
         2 * n * m * (d + 2) + passes * 4 * n * m,
-        X.nbytes + (1 + passes) * X.itemsize * n * m,
+        X.nbytes + (1 + passes) * size,
         str(X.dtype),
+        n * m,
+        size,
     )
 
 
@@ -380,4 +383,5 @@ def _pca_work(inputs: Inputs, model: KernelPCA) -> Work:
     n, d = X.shape
     m = n if model.approximation_ is None else model.approximation_.n_components_
     flops = 2 * n * m * (d + 2) + 2 * n * m * m + 10 * m**3
-    return Work(flops, X.nbytes + 3 * X.itemsize * n * m, str(X.dtype))
+    size = X.itemsize * n * m
+    return Work(flops, X.nbytes + 3 * size, str(X.dtype), n * m, size)

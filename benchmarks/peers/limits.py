@@ -1,4 +1,4 @@
-"""What the machine can do at most, all cores at work: matrix products, memory."""
+"""What the machine can do at most, all cores at work: matrix products, exponentials, memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.job import Work
+
 GEMM = 3000  # rows and columns
 COPIED = 200_000_000  # bytes
+TILE, TILES = 1 << 16, 64  # numbers whose exponentials are taken at once, in cache, and how often
 
 
 def rates(repeats: int = 5) -> dict[str, float]:
@@ -21,6 +24,8 @@ def rates(repeats: int = 5) -> dict[str, float]:
         tasks = {
             "GEMM float32": (2 * GEMM**3, _product("float32")),
             "GEMM float64": (2 * GEMM**3, _product("float64")),
+            "exp float32": (cores * TILE * TILES, _exponentials(pool, cores, "float32")),
+            "exp float64": (cores * TILE * TILES, _exponentials(pool, cores, "float64")),
             "copy": (2 * COPIED, _copy(pool, cores)),  # read, and written
             "fresh memory": (COPIED, _fresh(pool, cores)),
         }
@@ -30,6 +35,17 @@ def rates(repeats: int = 5) -> dict[str, float]:
 def best(*measured: dict[str, float]) -> dict[str, float]:
     """The best of several measurements."""
     return {name: max(each[name] for each in measured) for name in measured[0]}
+
+
+def times(work: Work, rates: dict[str, float]) -> tuple[float, float]:
+    """Return the least seconds of a job: of its arithmetic, and of its memory.
+
+    A core computes a product or exponentials, not both at once; memory works meanwhile.
+    """
+    products = work.flops / rates[f"GEMM {work.dtype}"]
+    exponentials = work.values / rates[f"exp {work.dtype}"]
+    moved = (work.bytes - work.fresh) / rates["copy"] + work.fresh / rates["fresh memory"]
+    return products + exponentials, moved
 
 
 def _fastest(call: Callable[[], Any], repeats: int) -> float:
@@ -44,6 +60,17 @@ def _fastest(call: Callable[[], Any], repeats: int) -> float:
 def _product(dtype: str) -> Callable[[], Any]:
     A, B, C = (np.ones((GEMM, GEMM), dtype=dtype) for _ in range(3))
     return lambda: np.matmul(A, B, out=C)
+
+
+def _exponentials(pool: ThreadPoolExecutor, cores: int, dtype: str) -> Callable[[], Any]:
+    tiles = [np.linspace(-8.0, 0.0, TILE, dtype=dtype) for _ in range(cores)]
+    results = [np.empty_like(tile) for tile in tiles]
+
+    def often(tile: np.ndarray, out: np.ndarray) -> None:
+        for _ in range(TILES):
+            np.exp(tile, out=out)
+
+    return lambda: list(pool.map(often, tiles, results))
 
 
 def _copy(pool: ThreadPoolExecutor, cores: int) -> Callable[[], Any]:

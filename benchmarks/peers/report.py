@@ -5,7 +5,8 @@ from __future__ import annotations
 from textwrap import fill
 
 from benchmarks.harness import table
-from benchmarks.peers.job import OURS, Work
+from benchmarks.peers import limits
+from benchmarks.peers.job import OURS
 from benchmarks.peers.judge import compared
 from benchmarks.peers.record import Entry, JobRecord, RunRecord, Verdict
 
@@ -97,14 +98,20 @@ def _ratio(job: JobRecord, entry: Entry) -> str:
     if entry is ours:
         return ""
     if entry.contender.startswith(OURS):
-        peers = [e for e in job.entries if not e.contender.startswith(OURS) and not e.problem]
-        if not peers:
+        peer = _first_peer(job)
+        if peer is None:
             return ""
-        ours, theirs = entry, peers[0]
+        ours, theirs = entry, peer
     if ours.problem:
         return ""
     ratio, low, high = compared(ours.seconds, theirs.seconds)
     return f"{ratio:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _first_peer(job: JobRecord) -> Entry | None:
+    """The first contender that is no variant of gramian, if there is one."""
+    peers = (e for e in job.entries if not e.contender.startswith(OURS) and not e.problem)
+    return next(peers, None)
 
 
 def _tally(run: RunRecord) -> str:
@@ -122,17 +129,21 @@ def _limits(run: RunRecord) -> str:
         f"What the machine can do, all cores at work: {rates['GEMM float32'] / 1e9:.0f} GFLOP/s "
         f"in float32 and {rates['GEMM float64'] / 1e9:.0f} in float64 (matrix products of 3,000 "
         f"rows and columns), {rates['copy'] / 1e9:.1f} GB/s (copies, bytes read and written), "
-        f"{rates['fresh memory'] / 1e9:.1f} GB/s (fresh memory, written once). Limit: the longer "
-        "of a job's operations at the first rate and its bytes at the rate of copies. Operations "
-        "that are no part of a product, such as exponentials, are not in it."
+        f"{rates['fresh memory'] / 1e9:.1f} GB/s (fresh memory, written once), "
+        f"{rates['exp float32'] / 1e9:.2f} and {rates['exp float64'] / 1e9:.2f} billion "
+        "exponentials a second in float32 and float64 (NumPy, in cache). Limit: the longer of a "
+        "job's products and exponentials at these rates, one after the other, and its bytes. "
+        "Possible: the ratio to the first peer that a job at its limit would have; no code can "
+        "reach a goal above it on this machine."
     )
     lines = []
     for job in run.jobs:
         entry = job.entries[0]
         if entry.work is None or entry.problem:
             continue
-        by_flops, by_bytes = _times(entry.work, rates)
+        by_flops, by_bytes = limits.times(entry.work, rates)
         limit = max(by_flops, by_bytes)
+        peer = _first_peer(job)
         lines.append(
             [
                 job.name,
@@ -142,14 +153,11 @@ def _limits(run: RunRecord) -> str:
                 _digits(limit),
                 _digits(entry.median),
                 f"{100 * limit / entry.median:.0f} %",
+                "" if peer is None else f"{peer.median / limit:.1f}",
             ]
         )
-    header = ["job", "GFLOP", "GB", "limited by", "limit s", "gramian s", "reached"]
+    header = ["job", "GFLOP", "GB", "limited by", "limit s", "gramian s", "reached", "possible"]
     return fill(text, 100, break_on_hyphens=False) + "\n\n" + table(header, lines)
-
-
-def _times(work: Work, rates: dict[str, float]) -> tuple[float, float]:
-    return work.flops / rates[f"GEMM {work.dtype}"], work.bytes / rates["copy"]
 
 
 def _digits(seconds: float) -> str:

@@ -30,6 +30,7 @@ from gramian import (
 from gramian.approximations.blocks import partition
 from gramian.approximations.blocks.links import link_matrix
 from gramian.approximations.blocks.ranks import in_proportion
+from gramian.experiments import reference
 from gramian.matrices.normal_equations import inner, normal_equations
 
 KERNEL = RBF(8.0)
@@ -352,6 +353,13 @@ def test_partition_by_k_means_has_the_least_error():
         errors[kind] = np.mean([float(relative_error(model, X)) for model in models])
     assert errors["kmeans"] < 1.2 * errors["spectral"]
     assert errors["kmeans"] < 0.8 * errors["random"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_another_pass_of_k_means_would_change_the_blocks_little(seed):
+    X = np.random.default_rng(0).uniform(size=(1500, 1))  # takes many passes
+    labels = BKA(RBF(1.0), 50, n_blocks=10, random_state=seed).fit(X).labels_
+    assert reference.further_pass(X, np.asarray(labels)) < 5e-4
 
 
 def test_links_that_are_left_out(X):

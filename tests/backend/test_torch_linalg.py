@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from on_device import DEVICE, assert_close, assert_equal, tensor, torch
+from on_device import DEVICE, assert_close, assert_equal, host, tensor, torch
 
 from gramian import RBF
 from gramian.backend import linalg, torch_linalg
@@ -13,13 +13,31 @@ def matrix(rng):
     return RBF(0.1)(rng.normal(size=(60, 3)))
 
 
+@pytest.mark.parametrize("panel", [7, 256])
 @pytest.mark.parametrize("tol", [1e-12, 1e-3, 0.5])
-def test_the_same_pivots_as_lapack(matrix, tol, monkeypatch):
-    monkeypatch.setattr(torch_linalg, "PANEL", 7)
-    lower, kept = linalg.pivoted_cholesky(matrix, tol)
-    found, numbers = torch_linalg.searched_pivots(tensor(matrix), tol)
-    assert_equal(numbers, kept)
-    assert_close(found, lower, atol=1e-8)
+def test_pivots_in_panels(matrix, tol, panel, monkeypatch):
+    """A factor of the chosen rows that leaves at most tol, of hardly more rows than LAPACK's."""
+    monkeypatch.setattr(torch_linalg, "PANEL", panel)
+    lower, chosen = torch_linalg.searched_pivots(tensor(matrix), tol)
+    lower, best = host(lower), linalg.pivoted_cholesky(matrix, tol)[1]
+    assert len(set(chosen)) == len(chosen) <= len(best) + 1
+    assert_close(lower @ lower.T, matrix[np.ix_(chosen, chosen)], atol=1e-14)
+    assert_equal(lower, np.tril(lower))
+    assert (np.diagonal(lower) ** 2 > tol).all()
+    explained = np.linalg.solve(lower, matrix[chosen])
+    left = np.diagonal(matrix) - (explained**2).sum(axis=0)
+    assert np.delete(left, chosen).max(initial=0.0) <= tol
+
+
+def test_pivots_of_repeated_rows(rng):
+    """Large residuals come first, and a repeated row never has two pivots."""
+    X = rng.normal(size=(300, 2))
+    K = RBF(5.0)(np.concatenate((X, X)))
+    _, chosen = torch_linalg.searched_pivots(tensor(K), 1e-10)
+    assert len(set(chosen % 300)) == len(chosen)
+    scaled = K * np.outer(*[np.linspace(1.0, 10.0, len(K))] * 2)
+    lower, chosen = torch_linalg.searched_pivots(tensor(scaled), 1e-8)
+    assert (np.diagonal(host(lower)) ** 2)[0] == pytest.approx(scaled.max())
 
 
 def test_pivots_are_searched_only_where_the_rank_falls(matrix):

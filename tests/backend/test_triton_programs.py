@@ -153,11 +153,13 @@ def test_a_pass_of_lloyds(n, r, k, half):
     r=st.sampled_from([1, 40]),
     k=st.sampled_from([1, 16, 50]),
     turned=st.booleans(),
+    half=st.booleans(),
 )
-def test_the_nearest_of_more_centres_than_a_tile_has(n, r, k, turned):
+def test_the_nearest_of_more_centres_than_a_tile_has(n, r, k, turned, half):
     rng = np.random.default_rng(n + r + k)
     z, C, offset = rows(rng, n, r), rows(rng, r, k), rows(rng, 1, k)[0]
     C[:, k // 2], offset[k // 2] = C[:, 0], offset[0]  # of equal ones the first counts
+    z = z.astype(np.float16 if half else np.float32)
     left = tensor(z.T.copy()).T if turned else tensor(z)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(triton_nearest, "MOST_CENTRES", 16)

@@ -35,6 +35,18 @@ def test_steps_are_those_of_the_book(rng):
     assert masses.sum() == 400 and masses.all()
 
 
+def test_a_step_that_lowers_the_objective_little_is_the_last(rng):
+    sample, starts, tol = rng.uniform(size=(600, 1)), np.arange(8), 0.01
+    objectives = [np.inf]
+    for steps in range(30):
+        centres = plain(sample, starts, steps)
+        objectives.append(((sample[:, None] - centres) ** 2).sum(axis=2).min(axis=1).sum())
+        if objectives[-1] > (1 - tol) * objectives[-2]:
+            break
+    assert 1 < steps < 29
+    np.testing.assert_allclose(lloyd(sample, starts, 30, tol)[0], plain(sample, starts, steps + 1))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_samples_have_the_same_centres(rng, dtype):
     sample = rng.standard_normal((300, 6)).astype(dtype) * (rng.random((300, 6)) < 0.4)

@@ -21,9 +21,12 @@ def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
         _not_psd(gram)
     P = xp.zeros_like(W)[:, : len(pivots)]
     array_ops.put_rows(P, pivots, xp.matrix_transpose(linalg.inverse_triangle(lower)))
-    left = diagonal - array_ops.row_norms(W @ P)
-    if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
-        _not_psd(gram)
+    others = np.setdiff1d(np.arange(len(W)), pivots)  # nothing is left of the pivots
+    if len(others):
+        left = array_ops.take_rows(diagonal, others)
+        left = left - array_ops.row_norms(array_ops.take_rows(W, others) @ P)
+        if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
+            _not_psd(gram)
     return P
 
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -327,9 +326,10 @@ def _free_on_device(otherwise: int) -> int:
 
 def _available_on_machine() -> int:
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+        with open("/proc/meminfo", "rb") as lines:
+            for line in lines:
+                if line.startswith(b"MemAvailable:"):
+                    return int(line.split()[1]) * 1024
     except OSError:
         pass
     try:  # half of the installed memory, if the system does not report free memory
@@ -340,7 +340,8 @@ def _available_on_machine() -> int:
 
 def _cgroup_number(name: str) -> int | None:
     try:
-        text = (Path("/sys/fs/cgroup") / name).read_text().strip()
+        with open(f"/sys/fs/cgroup/{name}", "rb") as file:
+            text = file.read().strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None  # "max" means no limit

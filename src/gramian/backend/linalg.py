@@ -235,7 +235,7 @@ def inverse_triangle(lower: Array) -> Array:
     """Return the inverse of a lower triangle."""
     if array_ops.is_on_gpu(lower):
         return _on_gpu().inverse_triangle(lower)
-    return scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+    return scipy.linalg.lapack.dtrtri(lower, lower=1)[0]
 
 
 def inverse_inner(P: Array) -> Array:

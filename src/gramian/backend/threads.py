@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from typing import Any, TypeVar
+from functools import cache
+from typing import TypeVar
 
-from threadpoolctl import OpenBLASController, ThreadpoolController
+from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
 
 from gramian.backend import config
 from gramian.backend.progress import progress
@@ -106,7 +107,7 @@ def side_by_side(
 
 _blas_lock = threading.Lock()
 _blas_users = 0
-_blas_limit: Any = None
+_blas_threads: list[int] = []  # of each library, before the limit
 
 
 @contextmanager
@@ -116,11 +117,12 @@ def one_blas_thread() -> Iterator[None]:
     The limit applies to the whole process, so the first to enter sets it and the last to leave
     lifts it. Otherwise nested or simultaneous fits would restore each other's limit.
     """
-    global _blas_users, _blas_limit
+    global _blas_users, _blas_threads
     with _blas_lock:
         if _blas_users == 0:
             _take_control()
-            _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
+            _blas_threads = [library.get_num_threads() for library in _blas_libraries()]
+            _set_blas_threads([1] * len(_blas_threads))
         _blas_users += 1
     try:
         yield
@@ -129,7 +131,7 @@ def one_blas_thread() -> Iterator[None]:
             _blas_users -= 1
             if _blas_users == 0:
                 _take_control()
-                _blas_limit.restore_original_limits()
+                _set_blas_threads(_blas_threads)
 
 
 def _take_control() -> None:
@@ -151,11 +153,13 @@ def few_blas_threads(size: int) -> AbstractContextManager[None]:
     return one_blas_thread() if size <= 2000 else nullcontext()
 
 
-_controller: ThreadpoolController | None = None
+@cache
+def _blas_libraries() -> list[LibController]:
+    # Finding the loaded libraries takes milliseconds, so it is done once. They are asked directly:
+    # threadpoolctl's limiter looks at all libraries each time, and small fits limit threads often.
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _blas_controller() -> ThreadpoolController:
-    global _controller
-    if _controller is None:  # finding the loaded libraries takes milliseconds: do it once
-        _controller = ThreadpoolController()
-    return _controller
+def _set_blas_threads(counts: Sequence[int]) -> None:
+    for library, count in zip(_blas_libraries(), counts, strict=True):
+        library.set_num_threads(count)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 
 MOST_SHIFTS = 8  # different ones, each with a Cholesky factor
 PANEL = 256  # columns of a pivoted factor between two updates of the whole matrix
+SHARE = 0.25  # of the largest residual: pivots of a panel are at least that
 
 
 def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
@@ -22,28 +24,35 @@ def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
 
 
 def searched_pivots(W: Array, tol: float) -> tuple[Array, np.ndarray]:
-    """Factorise with the largest remaining pivot in each step, in panels of columns."""
+    """Factorise with large pivots first, a panel of columns at a time.
+
+    The rows with the largest residuals are candidates. LAPACK takes those of them, in its order,
+    whose own residual stays a fair share of the largest; the others wait for a later panel.
+    """
     n = len(W)
-    W, columns = W.clone(), torch.empty_like(W)
-    chosen: list[int] = []
-    left = W.diagonal().clone()
-    for start in range(0, n, PANEL):
-        panel = columns[:, start : start + PANEL]
-        for j in range(panel.shape[1]):
-            value, place = (float(x) for x in torch.max(left, dim=0))
-            if not value > tol:
-                kept = torch.as_tensor(chosen, dtype=torch.int64, device=W.device)
-                return columns[kept, : len(chosen)].tril(), np.asarray(chosen, dtype=np.intp)
-            pivot = int(place)
-            column = W[:, pivot] - panel[:, :j] @ panel[pivot, :j]
-            column[torch.isinf(left)] = 0.0  # rows of earlier pivots
-            panel[:, j] = column / value**0.5
-            left -= panel[:, j].square()
-            left[pivot] = -torch.inf
-            chosen.append(pivot)
+    W, columns = W.clone(), torch.zeros_like(W)
+    chosen: list[Array] = []
+    left, count = W.diagonal().clone(), 0
+    while count < n:
+        candidates = torch.topk(left, min(PANEL, n - count)).indices
+        largest = float(left[candidates[0]])
+        block = array_ops.to_numpy(W[candidates][:, candidates])
+        lower, kept = linalg.pivoted_cholesky(block, max(tol, SHARE * largest))
+        if not largest > tol or not len(kept):
+            break
+        pivots = candidates[torch.as_tensor(kept, device=W.device, dtype=torch.int64)]
+        corner = torch.as_tensor(lower, device=W.device)
+        panel = torch.linalg.solve_triangular(corner, W[pivots], upper=False).T
+        columns[:, count : count + len(kept)] = panel
         W -= panel @ panel.T
-    order = torch.as_tensor(chosen, device=W.device)
-    return columns[order].tril(), np.asarray(chosen, dtype=np.intp)
+        chosen.append(pivots)
+        count += len(kept)
+        left = W.diagonal().clone()
+        left[torch.cat(chosen)] = -torch.inf
+    if not chosen:
+        return columns[:0, :0], np.empty(0, dtype=np.intp)
+    order = torch.cat(chosen)
+    return columns[order, :count].tril(), array_ops.to_numpy(order).astype(np.intp)
 
 
 def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:

@@ -40,7 +40,7 @@ def _nearest(
                 Z + rows[:, None] * z_row + here[None, :],
                 mask=is_row[:, None] & (here[None, :] < r),
                 other=0.0,
-            )
+            ).to(tl.float32)
             at = centres[None, :] * r + here[:, None]
             inside = (here[:, None] < r) & is_centre[None, :]
             right = tl.load(C + at, mask=inside, other=0.0)
@@ -59,7 +59,7 @@ def _nearest(
 def nearest_centres(z: Array, C: Array, offset: Array) -> tuple[Array, Array]:
     """Return the place of the smallest column of z C + offset for each row, and its value.
 
-    Shapes: z (n, r) and C (r, k), in float32; offset (k,); results (n,).
+    Shapes: z (n, r), in float32 or half precision; C (r, k), in float32; offset (k,); results (n,).
     """
     (n, r), k = z.shape, C.shape[1]
     z = z if z.stride(1) == 1 else z.contiguous()

@@ -37,7 +37,7 @@ def add_options(parser: arguments.Parser) -> None:
         "--rows",
         type=int,
         metavar="N",
-        help="number of deformed digits for 003/figure-2; default: 100000",
+        help="number of deformed digits for 003/figure-2 and 003/rank-restricted; default: 100000",
     )
     group.add_argument(
         "--cache",
@@ -65,7 +65,7 @@ def add_options(parser: arguments.Parser) -> None:
         help="also write the verdicts, or with --breaks the table, as Markdown; must end in .md",
     )
     output.add_argument("--force", action="store_true", help="replace existing files")
-    arguments.add_run(parser, seed=False)
+    arguments.add_run(parser, device=True, seed=False)
 
 
 def run(args: Namespace, screen: Screen) -> None:
@@ -85,6 +85,7 @@ def run(args: Namespace, screen: Screen) -> None:
         raise UsageError(f"The output {str(path)!r} must end in .html.")
     for each in (path, numbers_beside(path)):
         check_free(each, "--output", force=args.force)
+    _check_device(args.what or ["all"], args.device)
     with screen.timed():
         found = experiments.reproduce(
             args.what or ["all"],
@@ -102,6 +103,17 @@ def run(args: Namespace, screen: Screen) -> None:
         raise UsageError(
             f"{len(missing)} of {counted(len(found.outcomes), 'experiment')} could not be run. "
             f"{missing[0].name}: {missing[0].reason} Try --quick, which needs no data."
+        )
+
+
+def _check_device(names: list[str], device: str) -> None:
+    chosen = experiments.find(names)
+    others = [each.name for each in chosen if not each.takes_device]
+    if device != "cpu" and others:
+        able = [each.name for each in experiments.EXPERIMENTS if each.takes_device]
+        raise UsageError(
+            f"--device {device} is for {' and '.join(able)}; got {counted(len(others), 'other')}, "
+            f"such as {others[0]}. These compare with dense matrices on the CPU."
         )
 
 

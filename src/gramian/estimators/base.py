@@ -16,6 +16,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import positive_integer
 from gramian.backend.memory import Amounts, MemoryEstimate
+from gramian.backend.parameter_names import ParameterNames
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, KernelWarning, as_kernel
 from gramian.kernels.base import overflows
@@ -58,7 +59,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-class KernelParameter:
+class KernelParameter(ParameterNames):
     """Mixin for the parameter ``kernel`` of an estimator: ``kernel__gamma`` and tags.
 
     It must precede ``BaseEstimator`` among the bases.

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
 from gramian.approximations import BKA, MEKA, Nystroem
+from gramian.backend import array_ops
 from gramian.backend.typing import ArrayLike
 from gramian.experiments import reference
 from gramian.experiments.base import Check
@@ -26,7 +27,8 @@ from gramian.samplers import Landmarks
 
 Numbers = dict[str, list[float]]
 DRAWS = 30  # of the reference, for the mean of a law
-MOST_ROWS = 400  # rows compared of large data sets
+MOST_ROWS = 400  # of large data sets, so many rows are compared
+FEATURES_OF = 100_000  # clusters are judged by the features of at most so many rows
 
 
 def joined(audits: Iterable[dict[str, float]]) -> Numbers:
@@ -50,11 +52,11 @@ def off(found: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
 
-def some_of(X: np.ndarray) -> np.ndarray:
+def some_of(X: np.ndarray, most: int = MOST_ROWS) -> np.ndarray:
     """Numbers of the rows that are compared: all of a small data set."""
-    if len(X) <= MOST_ROWS:
+    if len(X) <= most:
         return np.arange(len(X))
-    return np.sort(np.random.default_rng(0).choice(len(X), MOST_ROWS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))
 
 
 # Landmarks: as many as asked for, and drawn by the paper's law.
@@ -100,7 +102,7 @@ def nystroem(
     """Compare K̃ with C W⁺ Cᵀ, and its landmarks with their law."""
     kernel, chosen, some = kernel_of(model), model.landmarks_, some_of(X)
     wanted = min(int(model.n_components), len(X))
-    points = np.asarray(chosen.points)
+    points = array_ops.to_numpy(chosen.points)
     C, W = kernel(X[some], points), kernel(points, points)
     if law is not None:  # draws are scaled by 1 / √(c p)
         scale = 1 / np.sqrt(len(points) * law[chosen.indices])
@@ -232,20 +234,27 @@ def centres(points: np.ndarray, X: np.ndarray) -> dict[str, float]:
 
 def clusters(model: BaseEstimator, X: np.ndarray, X_test: np.ndarray) -> dict[str, float]:
     """Compare kernel k-means over Nyström with Lloyd's algorithm and the risk of dense features."""
-    kernel = kernel_of(model)
-    points = np.asarray(model.approximation_.landmarks_.points)
+    kernel, approximation, some = kernel_of(model), model.approximation_, some_of(X, FEATURES_OF)
+    points = array_ops.to_numpy(approximation.landmarks_.points)
     root = reference.root(kernel(points, points))
-    spans = np.array_split(np.arange(len(X)), -(-len(X) // 5000))
+    spans = np.array_split(some, -(-len(some) // 5000))
     Z = np.concatenate([(kernel(X[i], points) @ root).astype(np.float32) for i in spans])
-    labels, test = np.asarray(model.labels_), X_test[:MOST_ROWS]
+    if approximation.rank is not None:
+        leading = np.linalg.eigh(Z.T @ Z.astype(float))[1][:, -approximation.rank :]
+        Z, root = Z @ leading.astype(np.float32), root @ leading
+    labels, test = array_ops.to_numpy(model.labels_)[some], X_test[:MOST_ROWS]
     middles = reference.means(Z, labels).astype(float)
     z = kernel(test, points) @ root
     outside = 1 - np.sum(z**2, axis=1)  # k(x, x) = 1
     risk = float(np.mean(cdist(z, middles, "sqeuclidean").min(axis=1) + outside))
-    return {
+    found = {
         "risk off": abs(float(model.risk(test)) / risk - 1),
         "passes left": reference.further_pass(Z, labels),
     }
+    if approximation.rank is not None and len(some) == len(X):
+        features = np.asarray(approximation.transform(test), dtype=np.float64)
+        found["off the formula"] = off(features @ features.T, z @ z.T)
+    return found
 
 
 def ridge(

@@ -94,6 +94,8 @@ class Experiment(ABC):
         The numbers of which a unit has one for each of its ``runs``.
     breaks : tuple of Break
         The ways to break a method that the verdict must notice.
+    takes_device : bool
+        Whether it also runs on a GPU; others compare with dense matrices on the CPU.
     """
 
     name: ClassVar[str]
@@ -102,6 +104,7 @@ class Experiment(ABC):
     note: ClassVar[str] = ""
     per_run: ClassVar[tuple[str, ...]] = ("error",)
     breaks: ClassVar[tuple[Break, ...]] = ()
+    takes_device: ClassVar[bool] = False
 
     @abstractmethod
     def units(self, settings: Settings) -> list[Unit]:

@@ -185,7 +185,7 @@ def _random_blocks(found: Partition, *_: object) -> Partition:
 
 
 def _one_step(old: Method) -> Method:
-    return lambda sample, starts, steps: old(sample, starts, steps=1)
+    return lambda sample, starts, steps, tol: old(sample, starts, steps=1)
 
 
 ONE_PASS = change("blocks after one pass of Lloyd's", partition, "lloyd", _one_step)

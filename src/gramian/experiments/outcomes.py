@@ -18,7 +18,7 @@ from gramian.analysis.report.figures import Figure
 from gramian.backend.typing import PathLike
 from gramian.backend.writing import whole_file
 from gramian.experiments.base import Check, Settings
-from gramian.experiments.catalogue import MISSING, PAPERS
+from gramian.experiments.catalogue import FULL_ROWS, FULL_SIZE, MISSING, PAPERS
 from gramian.experiments.results import Results
 
 
@@ -43,6 +43,8 @@ class Outcome:
     results: Results = field(default_factory=Results)
     figures: list[Figure] = field(default_factory=list)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    machines: list[str] = field(default_factory=list)
     measured: str = ""  # the day of the last unit
     reason: str = ""
     notes: list[str] = field(default_factory=list)  # what approximations warned of
@@ -64,6 +66,8 @@ class Outcome:
             "checks": [check._asdict() for check in self.checks],
             "reason": self.reason,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "machines": self.machines,
             "measured": self.measured,
             "results": list(self.results),
         }
@@ -100,7 +104,15 @@ class Reproduction:
     def missing(self) -> dict[str, str]:
         """What these papers show and no experiment measures, and why."""
         papers = {each.name.partition("/")[0] for each in self.outcomes}
-        return {name: why for name, why in MISSING.items() if name.partition("/")[0] in papers}
+        found = {name: why for name, why in MISSING.items() if name.partition("/")[0] in papers}
+        if (self.settings.rows or 0) >= FULL_ROWS:
+            found.pop(FULL_SIZE, None)
+        return found
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines that measured."""
+        return list(dict.fromkeys(one for each in self.outcomes for one in each.machines))
 
     @property
     def version(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import date
 from difflib import get_close_matches
-from time import perf_counter
+from time import perf_counter, process_time
 
 from gramian.approximations.base import warnings_as_notes
 from gramian.backend.checks import positive_integer
@@ -14,6 +14,7 @@ from gramian.backend.threads import one_blas_thread
 from gramian.backend.typing import PathLike
 from gramian.experiments.base import Experiment, Settings, Unit
 from gramian.experiments.catalogue import EXPERIMENTS
+from gramian.experiments.machines import machine
 from gramian.experiments.outcomes import Outcome, Reproduction
 from gramian.experiments.results import Results
 from gramian.experiments.store import Measured, Store
@@ -67,7 +68,7 @@ def reproduce(
         Otherwise use the papers' data sets, from the folder in the environment variable
         ``GRAMIAN_DATA``; an experiment whose data is missing is not run, and says so.
     rows : int, optional
-        Number of deformed digits for 003/figure-2; 100,000 by default.
+        Number of deformed digits for 003/figure-2 and 003/rank-restricted; 100,000 by default.
     cache : path, optional
         Folder for measured units; by default ``gramian/experiments`` in the user's cache folder.
     callback : callable, optional
@@ -118,6 +119,8 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
         results=results,
         figures=list(experiment.figures(results)),
         seconds=sum(each.seconds for each in found),
+        cpu_seconds=sum(each.cpu_seconds for each in found),
+        machines=list(dict.fromkeys(each.machine for each in found)),
         measured=max(each.day for each in found),
         notes=list(dict.fromkeys(note for each in found for note in each.notes)),
     )
@@ -125,10 +128,11 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
 
 def _measure(experiment: Experiment, unit: Unit) -> Measured:
     notes: list[str] = []
-    start = perf_counter()
+    start, cpu_start = perf_counter(), process_time()
     with warnings_as_notes(notes):
         numbers = experiment.measure(**unit)
-    return Measured(numbers, perf_counter() - start, str(date.today()), notes)
+    seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
+    return Measured(numbers, seconds, cpu_seconds, str(date.today()), machine(), notes)
 
 
 def _in_short(units: list[Unit]) -> dict[str, object]:

@@ -23,7 +23,7 @@ from gramian.experiments.base import Experiment, Numbers, Unit
 
 PACKAGE = Path(gramian.__file__).parent
 # Code that changes how numbers are shown, not what they are.
-BESIDE = ("report", "command", "comparison", "experiments", "tables", "testing.py", "__main__.py")
+BESIDE = {"report", "command", "comparison", "experiments", "tables", "testing", "__main__.py"}
 MEASURING = (
     "audits.py",
     "data.py",
@@ -34,11 +34,13 @@ MEASURING = (
 
 
 class Measured(NamedTuple):
-    """The numbers of a unit, the time they took, the day, and warnings of approximations."""
+    """The numbers of a unit, what they took, when and where, and warnings of approximations."""
 
     numbers: Numbers
     seconds: float
+    cpu_seconds: float
     day: str
+    machine: str
     notes: list[str]
 
 
@@ -59,7 +61,9 @@ class Store:
             return Measured(
                 dict(stored["numbers"]),
                 float(stored["seconds"]),
+                float(stored["cpu_seconds"]),
                 str(stored["day"]),
+                str(stored["machine"]),
                 list(stored["notes"]),
             )
         except (OSError, ValueError, KeyError, TypeError):
@@ -119,7 +123,7 @@ def _library() -> str:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
         measuring = parts[0] == "experiments" and parts[-1] in MEASURING
-        if parts[0] not in BESIDE or measuring:
+        if measuring or BESIDE.isdisjoint(parts[:2]):
             digest.update("/".join(parts).encode() + path.read_bytes())
     versions = np.__version__, scipy.__version__, sklearn.__version__, gramian.__version__
     digest.update(" ".join(versions).encode())

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.parameter_names import ParameterNames
 from gramian.backend.typing import ArrayLike, RandomState
 from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
@@ -49,7 +50,7 @@ class KernelWarning(UserWarning):
     """
 
 
-class Kernel(BaseEstimator, ABC):
+class Kernel(ParameterNames, BaseEstimator, ABC):
     """Base class of kernel functions k(x, y); their parameters work as in scikit-learn.
 
     ``kernel(X, Y)`` returns the matrix of all k(x_i, y_j); ``kernel(X)`` is ``kernel(X, X)`` with

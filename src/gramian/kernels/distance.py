@@ -26,7 +26,7 @@ from gramian.rows import FeatureRows, Rows
 Scales: TypeAlias = Array | Literal["learn", "metric"] | None
 
 FLAT_ROWS = 500  # of the sampled rows, used to decide whether to warn about gamma
-FEW_ROWS = 100  # of these, looked at first
+FEW_ROWS = 40  # of these, looked at first
 
 
 class DistanceKernel(GammaKernel):

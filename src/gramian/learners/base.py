@@ -111,10 +111,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        advice = "Use an approximation with fewer n_components"
-        if isinstance(planned, Plan):
-            advice = planned.approximation.advice()
-        self._check_memory(affordable(costs), rows, advice)
+        self._check_memory(affordable(costs), rows, self._advice(planned, n_targets))
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -124,6 +121,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             rng=rng,
             too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
         )
+
+    def _advice(self, planned: Gram | Plan, n_targets: int) -> str:
+        """Return what to do if a fit takes too much memory."""
+        if isinstance(planned, Plan):
+            return planned.approximation.advice()
+        return "Use an approximation with fewer n_components"
 
     def _pose(self, **known: Any) -> Problem:
         """Make the problem of this learner from what is known of it, and the parameters."""

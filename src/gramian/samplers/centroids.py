@@ -220,21 +220,25 @@ def centred(sample: Array) -> Array:
     return middle
 
 
-def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[Array, Array]:
+def lloyd(sample: Array, starts: np.ndarray, steps: int, tol: float = 0.0) -> tuple[Array, Array]:
     """Return the centres after some of Lloyd's steps, and the number of rows of each.
 
     The first centres are the rows with the numbers ``starts``. An empty cluster takes one of the
-    rows that are farthest from their centres. scikit-learn's ``KMeans`` is not used: it hangs in a
-    forked child of a process that has used it, and when it runs in several Python threads at once,
-    it can leave BLAS limited to one thread.
+    rows that are farthest from their centres. There are at most ``steps``; a step that lowers the
+    objective by less than ``tol`` of it is the last.
+
+    scikit-learn's ``KMeans`` is not used: it hangs in a forked child of a process that has used it,
+    and when it runs in several Python threads at once, it can leave BLAS limited to one thread.
 
     Shapes: sample (n, d), a dense array of any library or a SciPy CSR array; starts (k,); results
     (k, d) and (k,), where the sample is.
     """
     rows, norms, xp = ArrayRows(sample), array_ops.row_norms(sample), array_ops.namespace(sample)
-    centres, before = _dense(sample, starts), None
+    centres, total = _dense(sample, starts), float(xp.sum(norms, dtype=xp.float64))
+    before, objective = None, np.inf
     for _ in range(steps):
         labels, products = _assign(rows, centres)
+        lower = total - 2 * float(xp.sum(products))
         if before is not None and bool(xp.all(labels == before)):
             break
         ones = xp.ones_like(labels, dtype=xp.float64)
@@ -247,7 +251,9 @@ def lloyd(sample: Array, starts: np.ndarray, steps: int) -> tuple[Array, Array]:
         if len(empty):
             farthest = xp.argsort(2 * products - norms, stable=True)[: len(empty)]
             array_ops.put_rows(centres, empty, _dense(sample, array_ops.to_numpy(farthest)))
-        before = labels
+        if lower > (1 - tol) * objective:
+            break
+        before, objective = labels, lower
     return centres, masses
 
 

@@ -21,7 +21,7 @@ from gramian import RBF, compare, experiments
 from gramian.analysis.comparison.catalogue import NAMES
 from gramian.analysis.report import pictures
 from gramian.analysis.report.colours import LOOKS, looks
-from gramian.analysis.report.labels import Box, Ground, _crosses, place, stack
+from gramian.analysis.report.labels import Box, Ground, _crossings, place, stack
 from gramian.analysis.report.page import page
 from gramian.analysis.report.scales import log_scale
 from gramian.analysis.report.text import count, escape, percent, seconds, significant
@@ -250,7 +250,7 @@ def test_names_go_where_nothing_crosses_them():
     assert any(spot.lead is not None for spot in spots)
     for spot in spots:
         assert spot.box.outside(frame) == 0
-        assert not any(_crosses(a, b, spot.box) for a, b in segments)
+        assert not _crossings(np.array([spot.box]), segments).any()
         assert not any(spot.box.overlap(mark) for mark in marks)
 
 

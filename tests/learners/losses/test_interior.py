@@ -1,11 +1,14 @@
 """Interior points with more features than are factorised: conjugate gradients find the steps."""
 
 import numpy as np
+import pytest
 from sklearn.svm import SVC
 
 from gramian import RBF, KernelSVC, Nystroem, config_context
 from gramian.learners.losses import kinks
 from gramian.learners.losses.interior import NARROW
+
+pytestmark = pytest.mark.usefixtures("without_libsvm")
 
 
 def test_wide_features_give_the_minimum_of_another_solver():

@@ -30,6 +30,9 @@ from gramian import (
 )
 from gramian.learners.losses import iterated
 
+# Its optima are in test_support_vectors.py: here is what does not use their solver.
+pytestmark = pytest.mark.usefixtures("without_libsvm")
+
 N, D = 300, 4
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D))

@@ -299,8 +299,8 @@ class _Drawing:
         ]
         for reference in self.chart.references:
             spot = place_note(self._reference_places(reference), ground)
-            if ground.clash(spot.box) > 0:  # no room at all: the caption says what the line is
-                continue
+            if ground.clashes([spot.box])[0] > 0:
+                continue  # no room at all: the caption says what the line is
             ground.take(spot)
             text = _text(spot.x, spot.y, reference.label, "note", spot.anchor)
             parts.append(f'<g class="level">{_lead(spot)}{text}</g>')

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import hypot
 from typing import NamedTuple
+
+import numpy as np
 
 NARROW, WIDE = "iljtfr.,:;'|!()[] ", "mwMWÖ@%"
 HEIGHT = 14.0
 STEP = 8.0  # between the places that are tried away from a line
+BATCH = 64  # so many of them are tried at once
+_OUTWARD = np.array([-1.0, -1.0, 1.0, 1.0])  # how the sides of a box move as it grows
 
 Point = tuple[float, float]
 
@@ -75,27 +78,29 @@ class Ground:
             self.marks += [(Box(x, y, x, y).grown(7), name) for x, y in line]
             self.segments += pairwise(line)
 
-    def clash(self, box: Box) -> float:
-        """How much a text in this box would hide, cross or leave; 0 if it is free."""
-        cost = 1000.0 * box.outside(self.frame)
-        cost += sum(5.0 * box.overlap(other) for other in [*self.boxes, *self.texts])
-        cost += sum(2.0 * box.overlap(mark) for mark, _ in self.marks)
-        around = box.grown(2)
-        return cost + sum(100.0 for a, b in self.segments if _crosses(a, b, around))
+    def clashes(self, boxes: Sequence[Box]) -> np.ndarray:
+        """How much a text in each box would hide, cross or leave; 0 where it is free."""
+        at = np.array(boxes)  # shape: (n, 4)
+        area = (at[:, 2] - at[:, 0]) * (at[:, 3] - at[:, 1])
+        cost = 1000.0 * (area - _overlaps(at, [self.frame]))
+        cost += 5.0 * _overlaps(at, [*self.boxes, *self.texts])
+        cost += 2.0 * _overlaps(at, [mark for mark, _ in self.marks])
+        around = at + 2.0 * _OUTWARD
+        return cost + 100.0 * _crossings(around, self.segments).sum(axis=1)
 
-    def stray(self, box: Box, name: str) -> float:
-        """How much a name seems to belong to another line."""
-        wide = box.grown(8)
-        return sum(0.1 * wide.overlap(mark) for mark, owner in self.marks if owner != name)
+    def strays(self, boxes: Sequence[Box], name: str) -> np.ndarray:
+        """How much a name in each box seems to belong to another line."""
+        wide = np.array(boxes) + 8.0 * _OUTWARD
+        return 0.1 * _overlaps(wide, [mark for mark, owner in self.marks if owner != name])
 
     def take(self, spot: Placed) -> None:
         self.texts.append(spot.box.grown(4))  # adjacent names must not read as one
         if spot.lead is not None:
             self.segments.append(spot.lead)
 
-    def hides(self, a: Point, b: Point) -> bool:
-        """Whether a segment crosses a text."""
-        return any(_crosses(a, b, box) for box in self.texts)
+    def hides(self, segments: Sequence[tuple[Point, Point]]) -> np.ndarray:
+        """Whether each segment crosses a text."""
+        return np.asarray(_crossings(np.array(self.texts).reshape(-1, 4), segments).any(axis=0))
 
 
 def place(
@@ -121,24 +126,27 @@ def place(
 def place_note(spots: Sequence[Placed], ground: Ground) -> Placed:
     """Choose the first free one of these places, or the one that hides least."""
 
-    def hidden(spot: Placed) -> bool:
-        return spot.lead is not None and ground.hides(*spot.lead)
-
-    best = min(spots, key=lambda spot: ground.clash(spot.box) + 30.0 * hidden(spot))
-    return best._replace(lead=None) if hidden(best) else best
+    leads = [spot.lead or ((spot.x, spot.y), (spot.x, spot.y)) for spot in spots]
+    hidden = ground.hides(leads) & np.array([spot.lead is not None for spot in spots])
+    clashes = ground.clashes([spot.box for spot in spots])
+    best = int(np.argmin(clashes + 30.0 * hidden))
+    return spots[best]._replace(lead=None) if hidden[best] else spots[best]
 
 
 def _beside(name: str, line: Sequence[Point], wide: float, ground: Ground) -> tuple[float, Placed]:
     """Return the best place around the points of a line, and what it clashes with."""
-    best: tuple[float, float, Placed] | None = None
-    for rank, point in enumerate(reversed(line)):  # the last point is where a line ends
-        for cost, spot in _spots(point, wide):
-            clash = ground.clash(spot.box)
-            cost += clash + 2.0 * rank + ground.stray(spot.box, name)
-            if best is None or cost < best[0]:
-                best = cost, clash, spot
-    assert best is not None
-    return best[1:]
+    costs, spots = zip(
+        *(
+            (cost + 2.0 * rank, spot)
+            for rank, point in enumerate(reversed(line))  # the last point is where a line ends
+            for cost, spot in _spots(point, wide)
+        ),
+        strict=True,
+    )
+    boxes = [spot.box for spot in spots]
+    clashes = ground.clashes(boxes)
+    best = int(np.argmin(clashes + costs + ground.strays(boxes, name)))
+    return float(clashes[best]), spots[best]
 
 
 def _away(line: Sequence[Point], wide: float, ground: Ground) -> tuple[float, Placed]:
@@ -146,34 +154,54 @@ def _away(line: Sequence[Point], wide: float, ground: Ground) -> tuple[float, Pl
 
     If none is free, it is the place that hides least.
     """
-    frame = ground.frame
-    spots = []
-    for row in range(int((frame.bottom - frame.top - HEIGHT) / STEP) + 1):
-        for column in range(max(int((frame.right - frame.left - wide) / STEP), 0) + 1):
-            left, top = frame.left + STEP * column, frame.top + STEP * row
-            box = Box(left, top, left + wide, top + HEIGHT)
-            spots += [(_distance(point, box), box, point) for point in line]
+    boxes = _grid(ground.frame, wide)
+    at, points = np.array(boxes)[:, None], np.array(line)
+    gaps = np.maximum(np.maximum(at[..., :2] - points, points - at[..., 2:]), 0.0)
+    distances = np.hypot(gaps[..., 0], gaps[..., 1])  # shape: (boxes, points)
+    nearest = np.argsort(distances.min(axis=1), kind="stable")
     best: tuple[float, Placed] | None = None
-    for _, box, near in sorted(spots):
-        end = _nearest(near, box.grown(2))
-        # Without room for a lead, the colour alone says which line it is.
-        lead = None if ground.hides(near, end) else (near, end)
-        clash = ground.clash(box) + (30.0 if lead is None else 0.0)
-        if best is None or clash < best[0]:
-            best = clash, Placed(box.left, box.bottom - 3, "start", box, lead)
-        if clash == 0:
-            break
+    for start in range(0, len(boxes), BATCH):  # one of the first is most often free
+        some = nearest[start : start + BATCH]
+        clashes = ground.clashes([boxes[number] for number in some])
+        for number, clash in zip(some, clashes.tolist(), strict=True):
+            if best is not None and clash >= best[0]:
+                continue
+            box = boxes[number]
+            lead = _lead(box, [line[i] for i in np.argsort(distances[number])], ground)
+            clash += 30.0 if lead is None else 0.0
+            if best is None or clash < best[0]:
+                best = clash, Placed(box.left, box.bottom - 3, "start", box, lead)
+            if clash == 0:
+                return best
     assert best is not None
     return best
+
+
+def _lead(box: Box, points: Sequence[Point], ground: Ground) -> tuple[Point, Point] | None:
+    """Return a lead from the first of the points whose lead hides no text.
+
+    Without room for one, the colour alone says which line it is.
+    """
+    around = box.grown(2)
+    leads = [(point, _nearest(point, around)) for point in points]
+    hidden = ground.hides(leads)
+    return None if hidden.all() else leads[int(np.argmin(hidden))]
+
+
+def _grid(frame: Box, wide: float) -> list[Box]:
+    """Return places for a text all over the frame."""
+    columns = max(int((frame.right - frame.left - wide) / STEP), 0) + 1
+    rows = int((frame.bottom - frame.top - HEIGHT) / STEP) + 1
+    return [
+        Box(left, top, left + wide, top + HEIGHT)
+        for left in (frame.left + STEP * column for column in range(columns))
+        for top in (frame.top + STEP * row for row in range(rows))
+    ]
 
 
 def _nearest(point: Point, box: Box) -> Point:
     x, y = point
     return min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
-
-
-def _distance(point: Point, box: Box) -> float:
-    return hypot(*(a - b for a, b in zip(point, _nearest(point, box), strict=True)))
 
 
 def stack(heights: Sequence[float], top: float, bottom: float) -> list[float]:
@@ -217,21 +245,26 @@ def _spots(point: Point, wide: float) -> list[tuple[float, Placed]]:
     return spots
 
 
-def _crosses(a: Point, b: Point, box: Box) -> bool:
-    """Whether the segment from a to b meets the box (Liang-Barsky clipping)."""
-    low, high = 0.0, 1.0
-    dx, dy = b[0] - a[0], b[1] - a[1]
-    for step, room in (
-        (-dx, a[0] - box.left),
-        (dx, box.right - a[0]),
-        (-dy, a[1] - box.top),
-        (dy, box.bottom - a[1]),
-    ):
-        if step == 0:
-            if room < 0:
-                return False
-        elif step < 0:
-            low = max(low, room / step)
-        else:
-            high = min(high, room / step)
-    return low <= high
+def _overlaps(boxes: np.ndarray, others: Sequence[Box]) -> np.ndarray:
+    """Return how much of each box the others cover. Shapes: (n, 4) and m boxes; the result (n,)."""
+    left, top, right, bottom = np.array(others).reshape(-1, 4).T
+    across = np.minimum(boxes[:, 2:3], right) - np.maximum(boxes[:, 0:1], left)
+    down = np.minimum(boxes[:, 3:4], bottom) - np.maximum(boxes[:, 1:2], top)
+    return np.sum(np.maximum(across, 0.0) * np.maximum(down, 0.0), axis=1)
+
+
+def _crossings(boxes: np.ndarray, segments: Sequence[tuple[Point, Point]]) -> np.ndarray:
+    """Return which boxes meet which segments (Liang-Barsky clipping).
+
+    Shapes: (n, 4), and m segments; the result (n, m).
+    """
+    starts, ends = np.array(segments).reshape(-1, 2, 2).transpose(1, 0, 2)  # shapes: (m, 2)
+    steps, still = ends - starts, ends == starts
+    first = boxes[:, None, :2] - starts  # shape: (n, m, coordinate)
+    last = boxes[:, None, 2:] - starts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(still, np.where(first > 0, np.inf, -np.inf), first / steps)
+        last = np.where(still, np.where(last < 0, -np.inf, np.inf), last / steps)
+    low = np.minimum(first, last).max(axis=2)
+    high = np.maximum(first, last).min(axis=2)
+    return np.asarray(np.maximum(low, 0.0) <= np.minimum(high, 1.0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gramian.analysis.report.colours import LOOKS, looks
 from gramian.analysis.report.figures import Figure
 from gramian.analysis.report.shell import document, style
-from gramian.analysis.report.summary import counted, kind, rated
+from gramian.analysis.report.summary import counted, kind, measured, rated
 from gramian.analysis.report.text import escape, seconds
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def page(reproduction: Reproduction) -> str:
         "The papers, reproduced",
         escape(f"{counted(reproduction)} {kind(reproduction)}"),
         _summary(reproduction) + sections,
-        f"Measured {escape(reproduction.measured)} with {escape(reproduction.versions)}.",
+        escape(f"{reproduction.measured}. {measured(reproduction)}"),
         style=style(LOOKS.values()),
         version=reproduction.version,
     )

@@ -39,9 +39,7 @@ def summary(reproduction: Reproduction) -> str:
         INTRODUCTION,
         f"`{command} --summary reproduction.md` writes this page and an HTML report with all "
         "figures, settings and numbers.",
-        f"{counted(reproduction)} {kind(reproduction)} Measured in "
-        f"{seconds(sum(each.seconds for each in reproduction.outcomes))} with "
-        f"{reproduction.versions}.",
+        f"{counted(reproduction)} {kind(reproduction)} {measured(reproduction)}",
     ]
     for paper, outcomes in reproduction.papers.items():
         parts += [f"## {paper}", _table(outcomes)]
@@ -77,6 +75,20 @@ def kind(reproduction: Reproduction) -> str:
     if reproduction.settings.quick:
         return "This is a quick run, on data that ships with scikit-learn."
     return "This is a full run, on the papers' data sets where they are available."
+
+
+def measured(reproduction: Reproduction) -> str:
+    """Return a sentence on how long it took, on which machines and with which versions.
+
+    The times of pieces that ran at once are added up.
+    """
+    outcomes = reproduction.outcomes
+    wall, cpu = sum(each.seconds for each in outcomes), sum(each.cpu_seconds for each in outcomes)
+    where = f" on {', '.join(reproduction.machines)}" if reproduction.machines else ""
+    return (
+        f"Measured in {seconds(wall)} ({seconds(cpu)} of CPU time){where}, with "
+        f"{reproduction.versions}."
+    )
 
 
 def _table(outcomes: list[Outcome]) -> str:

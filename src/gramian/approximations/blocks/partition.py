@@ -21,7 +21,8 @@ from gramian.samplers.centroids import centred, lloyd
 from gramian.samplers.plus_plus import plus_plus
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
-LEAST_CLUSTERED = 2_000
+LEAST_CLUSTERED = 5_000
+SETTLED = 1e-4  # k-means ends when a pass lowers its objective by less than this part of it
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 PARTITIONS = ("kmeans", "balanced", "spectral", "random")
 LEAST_ROWS = 5  # a block with fewer is merged with its neighbours
@@ -119,7 +120,7 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     middle = centred(sample)
     starts = plus_plus(Gram(Linear(), sample), count, rng)
     # Where rows coincide there are fewer, and centres coincide; their empty blocks are merged.
-    centres, _ = lloyd(sample, np.resize(starts, count), steps=10)
+    centres, _ = lloyd(sample, np.resize(starts, count), steps=100, tol=SETTLED)
     return array_ops.like(centres + middle, rows.example(), rows.xp.float64)
 
 

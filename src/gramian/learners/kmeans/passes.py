@@ -95,10 +95,11 @@ class Looks:
         """Return the first run's squared distances less zᵀSz too, with no product kept."""
         from gramian.backend.triton_nearest import nearest_centres
 
-        z, k = array_ops.astype(z, self.dtype), self.k
+        k = self.k
         runs = [slice(i * k, (i + 1) * k) for i in range(len(labels))]
         found = [nearest_centres(z, self.right[:, run], self.offset[run]) for run in runs]
         nearest = array_ops.astype(found[0][1], array_ops.namespace(z).float64)
+        z = array_ops.astype(z, self.dtype) if self.measured else z
         return nearest, self._looked(z, w, labels, (new for new, _ in found), lambda: nearest)
 
     def _looked(
@@ -193,11 +194,9 @@ def walk(
         lengths = norms_in(factors, columns)
         return wrap(Looks(dual[columns, :], norms, k, lengths, dtype, measured))
 
-    plain = len(state) == 1 and len(runs) == 1 and not measured
-    example = factors.parts.example()
-    fused = plain and fused_pass_serves(example, k)
-    # The program keeps no products with centres.
-    row_bytes = 0 if tiled_pass_serves(example) else 2 * k * len(runs) * item
+    # Programs for a GPU keep no products with centres, and divide the rows by themselves.
+    on_gpu = tiled_pass_serves(factors.parts.example())
+    row_bytes = 0 if on_gpu else 2 * k * len(runs) * item
     by_part, state = factors.sum(
         prepare,
         weights,
@@ -205,7 +204,7 @@ def walk(
         row_bytes=row_bytes,
         result_bytes=8 * k * len(runs) * factors.rank,
         label="Lloyd",
-        stored=fused,
+        stored=on_gpu and not measured,
     )
     gains, masses, counts = zip(*by_part, strict=True)
     gains, masses = xp.concat(gains, axis=1), sum(masses)

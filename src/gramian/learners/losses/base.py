@@ -28,6 +28,7 @@ from gramian.learners.losses.kinks import InteriorPoints
 from gramian.learners.losses.leaving_out import default_alphas
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
+from gramian.learners.losses.support_vectors import SupportVectors
 from gramian.rows import Rows
 
 SAMPLED = 256  # rows that tell the trace
@@ -39,7 +40,13 @@ class LossLearner(KernelLearner):
     The intercept b has no penalty. A subclass defines ``_loss``.
     """
 
-    strategies = (ExactNewton(), InteriorPoints(), Iterated(), Summed())
+    strategies = (
+        SupportVectors(ExactNewton(), InteriorPoints(), Summed()),
+        ExactNewton(),
+        InteriorPoints(),
+        Iterated(),
+        Summed(),
+    )
 
     alpha: float | tuple | Literal["loo"]
     fit_intercept: bool

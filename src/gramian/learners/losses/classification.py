@@ -106,7 +106,8 @@ class _OneAgainstTheRest(Loss):
         chosen.outputs, chosen.classes = len(outputs), self.classes[list(outputs)]
         return chosen
 
-    def _signs(self, y: Array, f: Array) -> Array:
+    def signs(self, y: Array, f: Array) -> Array:
+        """Return s for each row and output."""
         numbers = array_ops.like(self.classes.astype(np.float64), f)
         return 2.0 * array_ops.astype(y == numbers, f.dtype) - 1.0
 
@@ -118,20 +119,20 @@ class SquaredHinge(_OneAgainstTheRest):
         return self._missing(y, f) ** 2
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return -2.0 * self._signs(y, f) * self._missing(y, f)
+        return -2.0 * self.signs(y, f) * self._missing(y, f)
 
     def curvature(self, y: Array, f: Array) -> Array:
         return 2.0 * array_ops.astype(self._missing(y, f) > 0, f.dtype)
 
     def _missing(self, y: Array, f: Array) -> Array:
-        return array_ops.namespace(f).clip(1.0 - self._signs(y, f) * f, 0.0, None)
+        return array_ops.namespace(f).clip(1.0 - self.signs(y, f) * f, 0.0, None)
 
 
 class Hinge(_OneAgainstTheRest, Kinked):
     """max(0, 1 - s f) for each class against the rest, smoothed."""
 
     def pieces(self, y: Array, f: Array) -> list[Piece]:
-        signs = self._signs(y, f)
+        signs = self.signs(y, f)
         return [Piece(1.0, 1.0 - signs * f, -signs)]
 
 

@@ -295,11 +295,11 @@ class ExactNewton(Strategy[LossProblem]):
             minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
             if numbers is not None:
                 left_out += space.left_out(minima[-1], numbers)
-        solution = _solution(joined(minima), gram)
+        solution = exact_solution(joined(minima), gram)
         return solution if numbers is None else solution._replace(error=left_out)
 
 
-def _solution(minimum: Minimum, gram: Gram) -> LossSolution:
+def exact_solution(minimum: Minimum, gram: Gram) -> LossSolution:
     point = minimum.point
     xp = gram.rows.xp
     return LossSolution(

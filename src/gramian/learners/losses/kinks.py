@@ -68,7 +68,7 @@ class _Turned:
     """The centred features in the directions of their principal components, and a constant."""
 
     def __init__(self, problem: LossProblem) -> None:
-        Z = _features(problem)
+        Z = stored_features(problem)
         self._y, self._w = array_ops.host_float64(problem.y), None
         if problem.weights is not None:
             w = array_ops.host_float64(problem.weights)
@@ -102,7 +102,7 @@ class _Turned:
         return Minimum(point, found.values, true, true, found.iterations, accuracy, accuracy <= tol)
 
 
-def _features(problem: LossProblem) -> np.ndarray:
+def stored_features(problem: LossProblem) -> np.ndarray:
     """Return the features of all rows, in float64 if float32 would round too much."""
     if not is_precise(problem):
         return array_ops.to_numpy(features(problem.factors))

@@ -180,6 +180,8 @@ class RidgeLearner(KernelLearner):
 
     def _settled(self, system: System) -> tuple[System, AlphaPath | None]:
         """Set alpha if a sample of the rows chooses it; with the path that it is chosen from."""
+        if system.rule is None:
+            return system, None
         strategy = self._choose(system)
         if not isinstance(strategy, Sampled):
             return system, None

@@ -57,10 +57,13 @@ class Streamed(Strategy[System]):
     def _pays(self, system: System) -> bool:
         """Whether it costs less than the sums; before the targets are known, whether it may."""
         room = room_left(self._other_memory(system))
-        precise = (False, True) if system.Y is None else (system.precise,)
-        return any(
-            iteration_pays(system.factors, system.n_targets, room, precise=p) for p in precise
+        single, double = (
+            iteration_pays(system.factors, system.n_targets, room, precise=precise)
+            for precise in (False, True)
         )
+        if system.Y is None or single == double:  # measuring the rounding takes a while
+            return single or double
+        return double if system.precise else single
 
     def memory(self, system: System) -> Sequence[Amounts]:
         C = projected(system.factors) or system.factors

@@ -13,6 +13,7 @@ from math import isqrt
 import numpy as np
 
 from gramian.backend import array_ops, config
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.kernels import Precomputed
 from gramian.learners.ridge.alpha_path import ExactPath
@@ -77,23 +78,25 @@ def _sample(system: System, most: int) -> System:
         usable = np.sort(np.random.default_rng(0).choice(usable, size, replace=False))
     K = _matrix(system, usable)
     matrix = Gram(Precomputed(), ArrayRows(K))
-    taken = K if rows.are_objects else array_ops.to_numpy(rows.take(usable))
+    taken = K if rows.are_objects else array_ops.dense(rows.take(usable))
     return replace(
         system,
         matrix=matrix,
         rows=ArrayRows(taken),
         solver="direct",
         validates=False,
-        Y=array_ops.host_float64(array_ops.take_rows(system.Y, usable)),
-        weights=None if weights is None else weights[usable],
+        Y=array_ops.like(array_ops.take_rows(system.Y, usable), K, K.dtype),
+        weights=None if weights is None else array_ops.like(weights[usable], K, K.dtype),
         held_out=None,
         sampled=None,
     ).centred()[0]
 
 
-def _matrix(system: System, numbers: np.ndarray) -> np.ndarray:
-    """Return K or K̃ of these rows."""
+def _matrix(system: System, numbers: np.ndarray) -> Array:
+    """Return K or K̃ of these rows in float64, on the device that computes it."""
     matrix = system.matrix
     if isinstance(matrix, Factors):
-        return array_ops.host_float64(matrix.take(numbers).dense())
-    return array_ops.host_float64(matrix.block(numbers, numbers))
+        K = matrix.take(numbers).dense()
+    else:
+        K = matrix.block(numbers, numbers)
+    return array_ops.astype(K, array_ops.namespace(K).float64)

@@ -275,11 +275,25 @@ def rounds_too_much(
     )
     exact, rounded = array_ops.to_numpy(values @ P), array_ops.to_numpy(rounded)
     K = exact @ exact.T
-    change = np.abs(np.linalg.eigvalsh(rounded @ rounded.T - K)).max()
+    change = rounded @ rounded.T - K
     if alpha is None:
         alpha = 10 * array_ops.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
-        return bool(change > 0.1 * alpha)
-    return bool(change * _mean(weights) * (n + seen) / len(numbers) > 0.1 * alpha)
+        return _norm_exceeds(change, 0.1 * alpha)
+    return _norm_exceeds(change, 0.1 * alpha * len(numbers) / (_mean(weights) * (n + seen)))
+
+
+def _norm_exceeds(A: np.ndarray, limit: float) -> bool:
+    """Whether the spectral norm of a symmetric matrix exceeds a limit.
+
+    It is at least the norm of each column and at most the root of the sum of all squares; only in
+    between are eigenvalues needed.
+    """
+    squares = np.square(A).sum(axis=0)
+    if squares.sum() <= limit**2:
+        return False
+    if squares.max() > limit**2:
+        return True
+    return bool(np.abs(np.linalg.eigvalsh(A)).max() > limit)
 
 
 def may_round_too_much(system: System) -> bool:
@@ -312,8 +326,8 @@ def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
     rounded = array_ops.like(C.take(numbers).parts[0].collect(), exact, xp.float64)
     rounded = rounded if P is None else rounded @ array_ops.like(P, exact, xp.float64)
     left = rounded @ xp.matrix_transpose(rounded) - exact @ xp.matrix_transpose(exact)
-    change = np.abs(np.linalg.eigvalsh(array_ops.to_numpy(left))).max()
-    return bool(change * _mean(system.weights) * n / len(numbers) > 0.1 * alpha)
+    limit = 0.1 * alpha * len(numbers) / (_mean(system.weights) * n)
+    return _norm_exceeds(array_ops.to_numpy(left), limit)
 
 
 def in_double(system: System) -> System:

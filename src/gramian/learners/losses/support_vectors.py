@@ -1,0 +1,271 @@
+"""Support vector machines by libsvm, through scikit-learn, on a matrix that fits in memory.
+
+libsvm changes two dual variables at a time, and touches only the columns of rows that become
+support vectors. For some thousand rows nothing here is faster. It takes a kernel matrix, so it
+serves the exact kernel and features alike, and all classes share the matrix. What it returns is
+judged here: the duality gap tells the accuracy, and the fit is repeated with a smaller tolerance
+if that is not enough.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.backend import array_ops, config
+from gramian.backend.memory import Amounts
+from gramian.backend.threads import in_order, side_by_side
+from gramian.learners.losses.classification import Hinge, Novelty
+from gramian.learners.losses.exact import exact_solution
+from gramian.learners.losses.factored import as_solution, small_memory
+from gramian.learners.losses.interior import NARROW
+from gramian.learners.losses.kinks import stored_features
+from gramian.learners.losses.loss import Kinked
+from gramian.learners.losses.newton import NOTHING, Minimum
+from gramian.learners.losses.problem import LossProblem, LossSolution, joined
+from gramian.learners.losses.regression import EpsilonInsensitive
+from gramian.learners.losses.walks import Walks
+from gramian.learners.strategy import Strategy
+
+FEW_ROWS = 100  # with fewer, time matters little, and Newton steps find more digits
+MOST_BYTES = 2**30  # of the matrix: beyond, its columns take longer than interior points
+MANY_ROWS = 2000  # with more, and few features, interior points are faster
+MOST_STEPS = 50  # for each row: with more, other strategies are faster
+LEAST_TOL = 1e-6  # its columns are in float32
+FIRST = 2.0  # times the accuracy: the first tolerance of libsvm, relative to the predictions
+CACHE = 100 * 2**20  # bytes, for columns in float32
+BLOCK = 512  # rows of the matrix that a thread computes at a time
+ARRAYS = 30  # of one number per row that libsvm and the gap take
+TINY = np.finfo(float).tiny
+
+
+class SupportVectors(Strategy[LossProblem]):
+    """libsvm on the matrix of all rows, one output in each thread.
+
+    Where libsvm takes too many steps, or rounds too much, the first of ``otherwise`` that serves
+    the problem solves it.
+    """
+
+    def __init__(self, *otherwise: Strategy[LossProblem]) -> None:
+        self._otherwise = otherwise
+
+    def serves(self, problem: LossProblem) -> bool:
+        n = problem.rows.shape[0]
+        if type(problem.loss) not in MACHINES or problem.leaves_out or not problem.intercept:
+            return False
+        room = min(MOST_BYTES, config.memory_budget() // 4)
+        if n < FEW_ROWS or 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.example()):
+            return False
+        if problem.tol < LEAST_TOL:
+            return False
+        return problem.is_exact or n <= MANY_ROWS or problem.factors.rank > NARROW
+
+    def memory(self, problem: LossProblem) -> Sequence[Amounts]:
+        n, t = problem.rows.shape[0], problem.loss.outputs
+        threads = min(config.n_threads(), t)
+        amounts = {
+            "targets": 8 * n * 5,
+            "kernel matrix": 8 * n**2,
+            "libsvm": threads * (min(4 * n**2, CACHE) + 8 * ARRAYS * n),
+            "blocks": 8 * config.n_threads() * min(BLOCK, n) * n,
+        }
+        if problem.is_exact:
+            gram = problem.gram
+            amounts["coefficients"] = 3 * 8 * n * t
+            amounts["kernel matrix"] += array_ops.itemsize(gram.dtype) % 8 * n**2  # converted
+            walk = gram.rows.walk_bytes(8 * n) + gram.product_bytes
+            amounts["blocks"] = max(amounts["blocks"], walk)
+        else:
+            amounts |= small_memory(problem)
+            amounts["features"] = 3 * 8 * n * (problem.factors.rank + 1)
+        return [amounts, *self._other(problem).memory(problem)]
+
+    def solve(self, problem: LossProblem) -> LossSolution:
+        solution = self._solved(problem)
+        return solution if solution.met else self._other(problem).solve(problem)
+
+    def _other(self, problem: LossProblem) -> Strategy[LossProblem]:
+        return next(each for each in self._otherwise if each.serves(problem))
+
+    def _solved(self, problem: LossProblem) -> LossSolution:
+        rows = _Rows.of(problem)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap tells
+            minima = side_by_side(
+                lambda k: _minimum(problem.of([k]), rows),
+                range(problem.loss.outputs),
+                "support vectors",
+            )
+        minimum = joined(minima)
+        if rows.Z is not None:
+            walks = Walks(problem, problem.factors, None, dtype=problem.factors.dtype)
+            return as_solution(minimum, walks)
+        point = np.zeros((problem.rows.shape[0] + 1, problem.loss.outputs))
+        point[np.append(rows.numbers, -1)] = minimum.point
+        return exact_solution(minimum._replace(point=point), problem.gram)
+
+
+class _Rows(NamedTuple):
+    """The rows that have a weight."""
+
+    numbers: np.ndarray
+    y: np.ndarray  # (n, 1)
+    w: np.ndarray  # (n,)
+    K: np.ndarray  # (n, n)
+    Z: np.ndarray | None  # the features, if the matrix is not exact
+
+    @classmethod
+    def of(cls, problem: LossProblem) -> _Rows:
+        y = array_ops.host_float64(problem.y)
+        w = np.ones(len(y))
+        if problem.weights is not None:
+            w = array_ops.host_float64(problem.weights)
+        numbers = np.flatnonzero(w > 0)
+        some, Z = len(numbers) < len(w), None
+        if problem.is_exact:
+            K = np.ascontiguousarray(array_ops.host_float64(problem.gram.dense()))
+            K = K[np.ix_(numbers, numbers)] if some else K
+        else:
+            Z = stored_features(problem)
+            Z = Z[numbers] if some else Z
+            K = _inner_products(Z)
+        return cls(numbers, y[numbers], w[numbers], K, Z)
+
+
+def _inner_products(Z: np.ndarray) -> np.ndarray:
+    """Return ZZᵀ in float64."""
+    n = len(Z)
+    K = np.empty((n, n))
+
+    def fill(first: int) -> None:
+        last = min(first + BLOCK, n)
+        part = Z[first:] @ Z[first:last].T
+        K[first:, first:last] = part
+        K[first:last, last:] = part[last - first :].T
+
+    list(in_order(fill, range(0, n, BLOCK), config.n_threads(), "kernel matrix"))
+    return K
+
+
+class _Machine(NamedTuple):
+    """One of scikit-learn's models, which minimises the loss of one output."""
+
+    model: Any
+    targets: np.ndarray  # (n,)
+    size: float  # of its predictions
+    unit: float = 1.0  # of its coefficients, in ours
+    is_constant: bool = False  # whether all rows are of one class
+
+
+def _classifier(problem: LossProblem, rows: _Rows) -> _Machine:
+    from sklearn.svm import SVC  # takes long to import
+
+    assert isinstance(problem.loss, Hinge)
+    signs = problem.loss.signs(rows.y, rows.y)[:, 0]
+    same = bool((signs == signs[0]).all())
+    return _Machine(SVC(C=1.0 / problem.alpha), signs, 1.0, is_constant=same)
+
+
+def _regressor(problem: LossProblem, rows: _Rows) -> _Machine:
+    from sklearn.svm import SVR
+
+    assert isinstance(problem.loss, EpsilonInsensitive)
+    model = SVR(C=1.0 / problem.alpha, epsilon=problem.loss.epsilon)
+    return _Machine(model, rows.y[:, 0], max(float(rows.y.std()), TINY))
+
+
+def _detector(problem: LossProblem, rows: _Rows) -> _Machine:
+    from sklearn.svm import OneClassSVM
+
+    # Its dual variables have the sum nu Σ w; ours have the sum of the linear term.
+    model = OneClassSVM(nu=min(problem.tilt / problem.weight, 1.0))
+    size = problem.tilt * float(np.mean(rows.K[:: ceil(len(rows.K) / BLOCK)]))
+    return _Machine(model, rows.y[:, 0], max(size, TINY), 1.0 / problem.alpha)
+
+
+MACHINES: dict[type, Callable[[LossProblem, _Rows], _Machine]] = {
+    Hinge: _classifier,
+    EpsilonInsensitive: _regressor,
+    Novelty: _detector,
+}
+
+
+def _minimum(problem: LossProblem, rows: _Rows) -> Minimum:
+    """Return the minimum of one output: coefficients of the features, or of the rows."""
+    judge, n, steps = _Judge(problem, rows), len(rows.y), 0
+    tol = max(problem.tol, 50 * array_ops.eps((rows.K if rows.Z is None else rows.Z).dtype))
+    machine = MACHINES[type(problem.loss)](problem, rows)
+    model, accuracy = machine.model, FIRST * tol
+    model.kernel, model.cache_size = "precomputed", min(4 * n**2, CACHE) / 2**20
+    best: _Judged | None = None
+    most = min(problem.max_iter, MOST_STEPS) * n
+    while best is None or (best.gap > tol and steps < most):
+        if machine.is_constant:  # libsvm refuses it
+            best = judge.judged(np.zeros(n), float(machine.targets[0]))
+            break
+        model.tol, model.max_iter = accuracy * machine.size, most - steps
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(rows.K, machine.targets, sample_weight=rows.w)
+        a = np.zeros(n)
+        a[model.support_] = machine.unit * model.dual_coef_[0]
+        found = judge.judged(a, machine.unit * float(model.intercept_[0]))
+        if best is not None and found.gap > 0.9 * best.gap:
+            break  # it rounds
+        best = found
+        steps += max(int(np.sum(model.n_iter_)), 1)
+        accuracy *= float(np.clip(0.5 * tol / max(found.gap, tol), 0.01, 0.5))
+    true = problem.loss.unsmoothed()
+    values, iterations = np.array([best.value]), ceil(steps / n)
+    return Minimum(best.point, values, true, true, iterations, best.gap, best.gap <= tol)
+
+
+class _Judged(NamedTuple):
+    """A point, its objective, and what is left to gain at most, relative to it."""
+
+    point: np.ndarray  # (coefficients + 1, 1)
+    value: float
+    gap: float
+
+
+class _Judge:
+    """The objective of the loss, and the duality gap, of coefficients of the rows.
+
+    A term max(o + slope · f, 0) has a dual variable β = alpha · max(-slope · a, 0), and
+    Σ β o - ½ alpha ‖f‖² is below the minimum.
+    """
+
+    def __init__(self, problem: LossProblem, rows: _Rows) -> None:
+        assert isinstance(problem.loss, Kinked)
+        self._problem, self._rows = problem, rows
+        self._loss = problem.loss.unsmoothed()
+        self._pieces = problem.loss.pieces(rows.y, np.zeros_like(rows.y))
+        start = np.zeros(1) if problem.start is None else problem.start
+        self._least = NOTHING * abs(self._value(np.zeros(len(rows.y)), float(start[0]), 0.0))
+
+    def judged(self, a: np.ndarray, b: float) -> _Judged:
+        Z, alpha = self._rows.Z, self._problem.alpha
+        if Z is None:
+            f = self._rows.K @ a
+            theta, squares = a, float(a @ f)
+        else:
+            theta = (a.astype(Z.dtype) @ Z).astype(np.float64)
+            f, squares = (Z @ theta.astype(Z.dtype)).astype(np.float64), float(theta @ theta)
+        value, dual = self._value(f, b, squares), -0.5 * alpha * squares
+        for piece in self._pieces:
+            beta = alpha * np.maximum(
+                -np.broadcast_to(piece.slope, self._rows.y.shape)[:, 0] * a, 0.0
+            )
+            dual += float(beta @ piece.argument[:, 0])
+        gap = max(value - dual, 0.0) / max(abs(value), self._least, TINY)
+        return _Judged(np.append(theta, b)[:, None], value, gap)
+
+    def _value(self, f: np.ndarray, b: float, squares: float) -> float:
+        losses = self._loss.value(self._rows.y, f[:, None] + b)[:, 0]
+        problem = self._problem
+        return float(self._rows.w @ losses) + 0.5 * problem.alpha * squares + problem.tilt * b

@@ -114,8 +114,9 @@ class ProjectedKernel:
         item = array_ops.itemsize(P.dtype)
         self.points_used = int(P.shape[0])
         self._tile_row_bytes = item * min(self.points.shape[0], tiles.tile_columns(self.points))
-        copies = 3 * item * self.points.shape[1]  # of the row
-        self.work_bytes = self._tile_row_bytes if self._fused is None else copies
+        self.work_bytes = self._tile_row_bytes
+        if self._fused is not None:
+            self.work_bytes = 3 * item * self.points.shape[1]  # copies of the row
 
     def _fits_program(self) -> bool:
         """Whether a GPU program is faster than stored kernel values, and as accurate.

@@ -85,7 +85,7 @@ def run(args: Namespace, screen: Screen) -> None:
         raise UsageError(f"The output {str(path)!r} must end in .html.")
     for each in (path, numbers_beside(path)):
         check_free(each, "--output", force=args.force)
-    _check_device(args.what or ["all"], args.device)
+    check_device(args.what or ["all"], args.device)
     with screen.timed():
         found = experiments.reproduce(
             args.what or ["all"],
@@ -106,7 +106,8 @@ def run(args: Namespace, screen: Screen) -> None:
         )
 
 
-def _check_device(names: list[str], device: str) -> None:
+def check_device(names: list[str], device: str) -> None:
+    """Refuse a device for experiments that run on the CPU only."""
     chosen = experiments.find(names)
     others = [each.name for each in chosen if not each.takes_device]
     if device != "cpu" and others:

@@ -25,12 +25,14 @@ from gramian.experiments import (
     Reproduction,
     Settings,
     find,
+    pieces,
     reproduce,
 )
 from gramian.experiments.base import Check, Experiment, crossed
 from gramian.experiments.breaks import Break, after, change
 from gramian.experiments.catalogue import FULL_SIZE
 from gramian.experiments.measuring import mutual_information
+from gramian.experiments.pieces import BLAS
 from gramian.experiments.results import Results, costs, interval, ratios, slope
 from gramian.experiments.run import outcome
 from gramian.experiments.store import Store, code
@@ -240,6 +242,27 @@ def test_several_experiments_on_one_page(small, tmp_path):
     found = reproduce(["005", "001"], quick=True, cache=tmp_path)
     assert [each.name for each in found.outcomes] == [e.name for e in find(["001", "005"])]
     is_shown(found, tmp_path / "report.html")
+
+
+@pytest.mark.slow
+def test_several_processes_find_the_same(tmp_path):
+    names = ["000/figure-2", "001/pca"]
+    before = {name: os.environ.get(name) for name in BLAS}
+    parallel = reproduce(names, quick=True, cache=tmp_path / "pieces", processes=2)
+    assert {name: os.environ.get(name) for name in BLAS} == before
+    whole = reproduce(names, quick=True, cache=tmp_path / "whole")
+    for one, other in zip(parallel.outcomes, whole.outcomes, strict=True):
+        assert one.word == other.word == "reproduced"
+        assert one.machines and one.cpu_seconds > 0
+    folders = tmp_path / "pieces", tmp_path / "whole"
+    stored = [sorted(each.name for each in folder.rglob("*.json")) for folder in folders]
+    assert stored[0] == stored[1]
+
+
+def test_shares_of_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 8, 9}, raising=False)
+    assert pieces._shares(3, 2) == [[0, 1], [2, 3], [8, 9]]
+    assert pieces._shares(8, 1) == [[0], [1], [2], [3], [8], [9], [0], [1]]
 
 
 # Verdicts turn where a method is broken.

@@ -11,14 +11,28 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.metrics import normalized_mutual_info_score
 
 import gramian
 from gramian.analysis.report.colours import looks
 from gramian.analysis.report.reproduction import page
 from gramian.command import main
-from gramian.experiments import EXPERIMENTS, Settings, find, reproduce
+from gramian.command.errors import UsageError
+from gramian.command.reproduce import check_device
+from gramian.experiments import (
+    EXPERIMENTS,
+    Outcome,
+    Reproduction,
+    Settings,
+    find,
+    pieces,
+    reproduce,
+)
 from gramian.experiments.base import Check, Experiment, crossed
 from gramian.experiments.breaks import Break, after, change
+from gramian.experiments.catalogue import FULL_SIZE
+from gramian.experiments.measuring import mutual_information
+from gramian.experiments.pieces import BLAS
 from gramian.experiments.results import Results, costs, interval, ratios, slope
 from gramian.experiments.run import outcome
 from gramian.experiments.store import Store, code
@@ -230,6 +244,27 @@ def test_several_experiments_on_one_page(small, tmp_path):
     is_shown(found, tmp_path / "report.html")
 
 
+@pytest.mark.slow
+def test_several_processes_find_the_same(tmp_path):
+    names = ["000/figure-2", "001/pca"]
+    before = {name: os.environ.get(name) for name in BLAS}
+    parallel = reproduce(names, quick=True, cache=tmp_path / "pieces", processes=2)
+    assert {name: os.environ.get(name) for name in BLAS} == before
+    whole = reproduce(names, quick=True, cache=tmp_path / "whole")
+    for one, other in zip(parallel.outcomes, whole.outcomes, strict=True):
+        assert one.word == other.word == "reproduced"
+        assert one.machines and one.cpu_seconds > 0
+    folders = tmp_path / "pieces", tmp_path / "whole"
+    stored = [sorted(each.name for each in folder.rglob("*.json")) for folder in folders]
+    assert stored[0] == stored[1]
+
+
+def test_shares_of_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 8, 9}, raising=False)
+    assert pieces._shares(3, 2) == [[0, 1], [2, 3], [8, 9]]
+    assert pieces._shares(8, 1) == [[0], [1], [2], [3], [8], [9], [0], [1]]
+
+
 # Verdicts turn where a method is broken.
 
 
@@ -275,6 +310,53 @@ def test_a_verdict_counts_replicates():
     assert (found.word, found.rate) == ("inconclusive", 0.0)
     assert found.checks[0].holds and found.checks[0].is_open
     assert found.text.startswith("Open, in 0% of the replicates: 50% heads.")
+
+
+class Spread(Coins):
+    def checks(self, results):
+        deviation = float(np.std(results.values("heads")))
+        return [Check(deviation > 0.4, f"{deviation:.2f}.", is_spread=True)]
+
+
+def test_spread_is_judged_on_the_runs_of_the_other_replicates():
+    found = Spread().verdict(whole(Spread()))
+    # Each replicate sees tails only, or heads only; without it, five of nine or four are heads.
+    assert (found.word, found.rate) == ("reproduced", 1.0)
+
+
+def test_replicates_and_the_others():
+    results = Results([{"m": 1, "error": [*range(12)], "all": [7, 8]}])
+    parts = results.replicates(("error",))
+    others = results.replicates(("error",), others=True)
+    assert [part[0]["error"] for part in parts][:3] == [[0, 10], [1, 11], [2]]
+    for part, rest in zip(parts, others, strict=True):
+        assert sorted(part[0]["error"] + rest[0]["error"]) == [*range(12)]
+        assert rest[0]["all"] == [7, 8]
+    seeded = Results({"seed": seed} for seed in range(3))
+    assert seeded.replicates((), others=True)[1] == [{"seed": 0}, {"seed": 2}]
+
+
+def test_a_device_is_for_experiments_that_take_one():
+    check_device(["003/figure-2", "003/rank-restricted"], "cuda")
+    check_device(["all"], "cpu")
+    with pytest.raises(UsageError, match=r"for 003/figure-2 and 003/rank-restricted; got .* other"):
+        check_device(["003"], "cuda")
+
+
+def test_mutual_information(rng):
+    y, labels = rng.integers(0, 4, 500), rng.integers(0, 3, 500)
+    labels[y == 2] = 0
+    wanted = normalized_mutual_info_score(y, labels)
+    assert mutual_information(y, labels) == pytest.approx(wanted, rel=1e-12)
+    assert mutual_information(np.zeros(5), np.zeros(5)) == 1.0
+
+
+def test_the_page_names_machines_and_what_is_missing():
+    outcome = Outcome("003/figure-2", "t", "c", "", {}, "reproduced", "v", machines=["Abacus"])
+    some, every = (Reproduction(Settings(rows=n), [outcome]) for n in (100, 8_100_000))
+    assert " on Abacus, with gramian " in some.summary()
+    assert FULL_SIZE in some.missing and FULL_SIZE in some.summary()
+    assert FULL_SIZE not in every.missing and FULL_SIZE not in every.summary()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ def add_options(parser: arguments.Parser) -> None:
         "cache folder",
     )
     group.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="processes that measure at once, each on its own share of the cores; default: 1",
+    )
+    group.add_argument(
         "--breaks",
         action="store_true",
         help="instead, break the methods on purpose, on small data, and print which verdicts "
@@ -85,13 +92,16 @@ def run(args: Namespace, screen: Screen) -> None:
         raise UsageError(f"The output {str(path)!r} must end in .html.")
     for each in (path, numbers_beside(path)):
         check_free(each, "--output", force=args.force)
-    _check_device(args.what or ["all"], args.device)
+    check_device(args.what or ["all"], args.device)
+    if args.device != "cpu" and args.processes > 1:
+        raise UsageError(f"--device {args.device} is used by one process: leave out --processes.")
     with screen.timed():
         found = experiments.reproduce(
             args.what or ["all"],
             quick=args.quick,
             rows=args.rows,
             cache=args.cache,
+            processes=args.processes,
             callback=lambda outcome: _show(outcome, screen),
         )
     found.report(path)
@@ -106,7 +116,8 @@ def run(args: Namespace, screen: Screen) -> None:
         )
 
 
-def _check_device(names: list[str], device: str) -> None:
+def check_device(names: list[str], device: str) -> None:
+    """Refuse a device for experiments that run on the CPU only."""
     chosen = experiments.find(names)
     others = [each.name for each in chosen if not each.takes_device]
     if device != "cpu" and others:

@@ -42,12 +42,15 @@ class Check(NamedTuple):
 
     ``rate`` is the share of the replicates in which it holds, None if it is judged only once.
     ``is_time`` marks comparisons of times, which depend on what else the machine does.
+    ``is_spread`` marks comparisons of the spread over runs. A replicate of one run has none, so
+    they are judged on all runs but those of each replicate.
     """
 
     holds: bool
     text: str
     rate: float | None = None
     is_time: bool = False
+    is_spread: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -131,10 +134,8 @@ class Experiment(ABC):
         from gramian.experiments.audits import agreement
 
         claims = [Check(bool(check[0]), *check[1:]) for check in self.checks(results)]
-        parts = results.replicates(self.per_run)
-        rate = None
-        if len(parts) > 1:
-            held = [[bool(check.holds) for check in self.checks(part)] for part in parts]
+        held, rate = self._held(results), None
+        if held:
             claims = [
                 check._replace(rate=sum(row[i] for row in held) / len(held))
                 for i, check in enumerate(claims)
@@ -146,6 +147,18 @@ class Experiment(ABC):
             word = "differs"
         ordered = sorted(found, key=lambda check: (check.is_passed, check.is_open))
         return Verdict(word, " ".join(map(said, ordered)), found, rate)
+
+    def _held(self, results: Results) -> list[list[bool]]:
+        """Return, for each of several replicates, which of the claims hold."""
+        parts = results.replicates(self.per_run)
+        if len(parts) < 2:
+            return []
+        found = [self.checks(part) for part in parts]
+        if any(check.is_spread for check in found[0]):
+            rest = [self.checks(part) for part in results.replicates(self.per_run, others=True)]
+            pairs = (zip(*both, strict=True) for both in zip(found, rest, strict=True))
+            found = [[b if a.is_spread else a for a, b in each] for each in pairs]
+        return [[bool(check.holds) for check in checks] for checks in found]
 
 
 def said(check: Check) -> str:

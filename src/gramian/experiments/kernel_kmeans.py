@@ -203,7 +203,7 @@ class Figure2(OverLandmarks):
             text = f"Intervals for W are {middle:.2f} times as wide with {sizes[1]:,} rows as with"
             text += f" {sizes[0]:,} ({shares.min():.2f} to {shares.max():.2f}, depending on the"
             text += " landmarks)."
-            found.append(Check(middle < 1, text))
+            found.append(Check(middle < 1, text, is_spread=True))
         if results[0]["data"] == "mnist":
             m = min(results.choices("m"), key=lambda m: abs(m - 400))
             agreement = results.mean("agreement", n=sizes[-1], m=m)

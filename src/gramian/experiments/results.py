@@ -42,21 +42,26 @@ class Results(list[dict[str, Any]]):
             raise KeyError(f"No {what!r} was measured for {fixed}.")
         return np.concatenate([np.atleast_1d(np.asarray(each, dtype=float)) for each in found])
 
-    def replicates(self, names: tuple[str, ...]) -> list[Results]:
+    def replicates(self, names: tuple[str, ...], *, others: bool = False) -> list[Results]:
         """Divide the runs into ten parts, or as many as there are runs, each with all units.
 
         ``names`` are the numbers of which a unit has one for each of its ``runs``. Units without
-        runs are in every part. If units have a ``seed``, the seeds are divided instead.
+        runs are in every part. If units have a ``seed``, the seeds are divided instead. With
+        ``others``, each part is replaced by all runs that are not in it.
         """
         if seeds := self.choices("seed"):
             parts = [seeds[i::REPLICATES] for i in range(min(REPLICATES, len(seeds)))]
-            return [Results(unit for unit in self if unit["seed"] in part) for part in parts]
+            return [
+                Results(unit for unit in self if (unit["seed"] in part) != others) for part in parts
+            ]
         counts = [len(unit[name]) for unit in self for name in names if _is_list(unit, name)]
         return [
             Results(
-                {k: v[i::REPLICATES] if k in names and _is_list(unit, k) else v for k, v in items}
+                {
+                    k: _part(v, i, others) if k in names and _is_list(unit, k) else v
+                    for k, v in unit.items()
+                }
                 for unit in self
-                for items in [list(unit.items())]
             )
             for i in range(min([REPLICATES, *counts]) if counts else 0)
         ]
@@ -103,6 +108,10 @@ class Results(list[dict[str, Any]]):
             mean, half = interval(chosen.values(y, **{x: value}))
             points.append(At(value, mean, mean - half, mean + half))
         return points
+
+
+def _part(values: list[Any], i: int, others: bool) -> list[Any]:
+    return [v for j, v in enumerate(values) if (j % REPLICATES == i) != others]
 
 
 def _is_list(unit: Mapping[str, object], name: str) -> bool:

@@ -16,6 +16,7 @@ from gramian.experiments.base import Experiment, Settings, Unit
 from gramian.experiments.catalogue import EXPERIMENTS
 from gramian.experiments.machines import machine
 from gramian.experiments.outcomes import Outcome, Reproduction
+from gramian.experiments.pieces import measure_in_pieces
 from gramian.experiments.results import Results
 from gramian.experiments.store import Measured, Store
 
@@ -55,6 +56,7 @@ def reproduce(
     quick: bool = False,
     rows: int | None = None,
     cache: PathLike | None = None,
+    processes: int = 1,
     callback: Callable[[Outcome], None] | None = None,
 ) -> Reproduction:
     """Measure what the papers show, and compare it with what they say.
@@ -71,6 +73,9 @@ def reproduce(
         Number of deformed digits for 003/figure-2 and 003/rank-restricted; 100,000 by default.
     cache : path, optional
         Folder for measured units; by default ``gramian/experiments`` in the user's cache folder.
+    processes : int, default=1
+        Processes that measure at once, each on its own share of the cores and of the memory budget.
+        A script that uses several must begin its work below ``if __name__ == "__main__":``.
     callback : callable, optional
         Called with each :class:`Outcome` as soon as it is known.
 
@@ -85,9 +90,12 @@ def reproduce(
     """
     if rows is not None:
         rows = positive_integer("reproduce", "rows", rows)
+    processes = positive_integer("reproduce", "processes", processes)
     settings, store = Settings(quick, rows), Store(cache)
-    outcomes = []
-    for experiment in find(names):
+    experiments, outcomes = find(names), []
+    if processes > 1:
+        measure_in_pieces(experiments, settings, store, processes)
+    for experiment in experiments:
         outcomes.append(outcome(experiment, settings, store))
         if callback is not None:
             callback(outcomes[-1])
@@ -103,11 +111,7 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
         # Most matrices are small: with all cores, BLAS would mostly wait for itself.
         with progress(experiment.name, len(units)) as step, one_blas_thread():
             for unit in units:
-                measured = store.get(experiment, unit)
-                if measured is None:
-                    measured = _measure(experiment, unit)
-                    store.put(experiment, unit, measured)
-                found.append(measured)
+                found.append(measured(experiment, unit, store))
                 step()
     except OSError as error:  # a data set is not available
         return Outcome(*said, word="not run", verdict="", reason=str(error))
@@ -124,6 +128,15 @@ def outcome(experiment: Experiment, settings: Settings, store: Store) -> Outcome
         measured=max(each.day for each in found),
         notes=list(dict.fromkeys(note for each in found for note in each.notes)),
     )
+
+
+def measured(experiment: Experiment, unit: Unit, store: Store) -> Measured:
+    """Return a stored unit, or measure and store it."""
+    found = store.get(experiment, unit)
+    if found is None:
+        found = _measure(experiment, unit)
+        store.put(experiment, unit, found)
+    return found
 
 
 def _measure(experiment: Experiment, unit: Unit) -> Measured:

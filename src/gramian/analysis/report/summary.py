@@ -21,7 +21,8 @@ The runs, each with its own seed, are divided into ten replicates where there ar
 result is *reproduced* if every criterion holds for all runs together and in nine of ten \
 replicates. It *differs* if one fails for all runs together and in at least half of the \
 replicates. Otherwise it is *inconclusive*. "Runs that hold" counts the replicates in which every \
-claim holds; results without random draws have none.
+claim holds; results without random draws have none. A claim on the spread of the runs is judged \
+on all runs but those of each replicate.
 
 What is fitted is also compared with the papers' formulas in dense float64 matrices. A method that \
 is broken on purpose changes its verdict: `gramian reproduce --breaks` prints the table."""

@@ -111,7 +111,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        self._check_memory(affordable(costs), rows, _advice(planned))
+        self._check_memory(affordable(costs), rows, self._advice(planned, n_targets))
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -121,6 +121,12 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             rng=rng,
             too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
         )
+
+    def _advice(self, planned: Gram | Plan, n_targets: int) -> str:
+        """Return what to do if a fit takes too much memory."""
+        if isinstance(planned, Plan):
+            return planned.approximation.advice()
+        return "Use an approximation with fewer n_components"
 
     def _pose(self, **known: Any) -> Problem:
         """Make the problem of this learner from what is known of it, and the parameters."""
@@ -276,13 +282,6 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         product = gram.matmul(learned)
         product = self._finite(array_ops.astype(product, array_ops.namespace(product).float64))
         return NewRows(rows, product, None, rows.dtype)
-
-
-def _advice(planned: Gram | Plan) -> str:
-    """Return what to do if a fit takes too much memory."""
-    if isinstance(planned, Plan):
-        return planned.approximation.advice()
-    return "Use an approximation with fewer n_components"
 
 
 def as_targets(owner: object, y: Array | None, rows: Rows) -> Array:

@@ -79,19 +79,14 @@ def ridge(alpha: Any, kernel: Any, tol: float) -> KernelRidgeClassifier:
 
 
 def theirs(device: str, landmarks: int) -> dict[str, Any]:
-    """TorchKM's models, if it is installed."""
+    """TorchKM's support vector machine, if it is installed."""
     try:
         import torchkm
     except ImportError:
         return {}
-    classes = {"SVM": torchkm.TorchKMSVC, "logistic": torchkm.TorchKMLogit}
-    return {
-        f"TorchKM, {name}": cls(
-            low_rank=True, num_landmarks=landmarks, nys_k=landmarks // 2, device=device,
-            random_state=0,
-        )
-        for name, cls in classes.items()
-    }  # fmt: skip
+    sizes = {"num_landmarks": landmarks, "nys_k": landmarks // 2}
+    model = torchkm.TorchKMSVC(low_rank=True, **sizes, device=device, random_state=0)
+    return {"TorchKM, SVM": model}
 
 
 MODELS = {"ridge": ridge, "logistic": logistic, "squared hinge": squared_hinge}

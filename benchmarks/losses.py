@@ -134,7 +134,7 @@ def on_features(name: str, n: int | None, m: int, gamma: float) -> None:
 
 
 def against_svc(n: int, m: int) -> None:
-    """Models of gramian that may be used in place of SVC; with gamma 10, rows have few neighbours."""
+    """What may replace SVC; with gamma 10, a row has few neighbours."""
     data, kernel = split("covtype", n), RBF(10.0)
     sides = {
         "ridge classifier, Local": KernelRidgeClassifier(0.1, Local(kernel, random_state=0)),

@@ -15,6 +15,8 @@ from gramian.learners.base import missing_target
 from gramian.learners.strategy import Problem
 from gramian.rows.reading import as_labels
 
+MOST_ENCODED = 256  # classes that samplers see as one column each
+
 
 def two_or_more(owner: object, classes: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
@@ -42,11 +44,18 @@ def class_labels(owner: object, y: Array | None) -> Array:
 
 
 def codes(y: Array | None) -> np.ndarray | None:
-    """Encode class labels as one-hot columns (n, n_classes), for samplers that use the target."""
+    """Encode class labels as one-hot columns (n, n_classes), for samplers that use the target.
+
+    For very many classes, all columns are the numbers of the classes: the shape states how many
+    there are, without their memory.
+    """
     if y is None:
         return None
-    labels = np.unique(array_ops.to_numpy(y), return_inverse=True)[1].ravel()
-    return (labels[:, None] == np.unique(labels)).astype(np.float64)
+    classes, numbers = np.unique(array_ops.to_numpy(y), return_inverse=True)
+    numbers = numbers.reshape(-1, 1)
+    if len(classes) > MOST_ENCODED:
+        return np.broadcast_to(numbers.astype(np.float64), (len(numbers), len(classes)))
+    return (numbers == np.arange(len(classes))).astype(np.float64)
 
 
 def weighted_by_class(owner: Any, problem: Problem, labels: Array) -> Array | None:

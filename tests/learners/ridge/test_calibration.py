@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 import gramian
-from gramian import BKA, MEKA, RBF, KernelRidgeClassifier, Local, Nystroem
+from gramian import BKA, MEKA, RBF, KernelRidgeClassifier, Local, Nystroem, config_context
 from gramian.learners.ridge import classifier
 from gramian.learners.ridge.calibration import Calibration, sample_size
 
@@ -142,3 +142,29 @@ def test_weights_count_rows():
     repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-8)
     assert (weighted.predict(X) == repeated.predict(X)).all()
+
+
+def test_very_many_classes_come_in_batches():
+    """Targets of all rows and classes are too large, but sums over batches are small."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((300, 5))
+    y = np.concatenate((np.arange(300), rng.integers(0, 300, 2700)))
+    X = centres[y] + 0.1 * rng.standard_normal((3000, 5))
+    kernel = Nystroem(RBF(0.5), 60, random_state=0).fit(X)
+    whole = KernelRidgeClassifier(0.1, kernel).fit(X, y)
+    assert whole.score(X, y) > 0.3  # chance is 0.003
+    batches = KernelRidgeClassifier(0.1, kernel)
+    with config_context(memory_budget="20MB"):
+        with pytest.raises(gramian.MemoryBudgetError, match=r"Use KernelLogisticRegression.*batch"):
+            KernelRidgeClassifier(0.1, kernel).fit(X, y)
+        for part in np.array_split(np.arange(3000), 3):
+            batches.partial_fit(X[part], y[part], classes=np.arange(300))
+    assert_allclose(batches.coef_, whole.coef_, atol=1e-8)
+    assert_allclose(batches.intercept_, whole.intercept_, atol=1e-8)
+
+
+def test_few_classes_are_told_to_use_fewer_features():
+    kernel = Nystroem(RBF(0.5), 1500, landmarks="uniform", random_state=0)
+    refused = pytest.raises(gramian.MemoryBudgetError, match="Use fewer n_components")
+    with config_context(memory_budget="20MB"), refused:
+        KernelRidgeClassifier(0.1, kernel).fit(np.eye(2000, 5), np.arange(2000) % 2)

@@ -14,14 +14,20 @@ from gramian.backend.checks import choice
 from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel
-from gramian.learners.labels import class_labels, class_of, codes, two_or_more, weighted_by_class
+from gramian.learners.labels import (
+    MOST_ENCODED,
+    class_labels,
+    class_of,
+    codes,
+    two_or_more,
+    weighted_by_class,
+)
 from gramian.learners.losses.base import LossLearner
 from gramian.learners.losses.classification import Hinge, Logistic, Multinomial, SquaredHinge
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem
 from gramian.learners.scoring import Classifier
 
-MOST_ENCODED = 256  # classes that samplers see as one column each
 MOST_HINGES = 4_000_000  # rows times classes, if the classes are many: minutes on two cores
 
 
@@ -38,7 +44,7 @@ class _Classifier(Classifier, LossLearner):
         labels = class_labels(self, y)
         self.classes_ = two_or_more(self, array_ops.unique(labels))
         self._check_classes(labels.shape[0])
-        problem = self._problem(X, rng, sample_weight, self._columns(y))
+        problem = self._problem(X, rng, sample_weight, codes(y))
         problem = replace(problem, weights=weighted_by_class(self, problem, labels))
         numbers = _numbers(labels, self.classes_)
         mean = self._shares(numbers, problem)
@@ -48,16 +54,6 @@ class _Classifier(Classifier, LossLearner):
 
     def _check_classes(self, n: int) -> None:
         """Raise an error if n rows of these classes would take hours."""
-
-    def _columns(self, y: Array) -> np.ndarray | None:
-        """Return a column per class for samplers; for very many classes, one that stands for all.
-
-        Its shape states the number of outputs, without their memory.
-        """
-        if len(self.classes_) <= MOST_ENCODED:
-            return codes(y)
-        numbers = np.searchsorted(self.classes_, array_ops.to_numpy(y).ravel()).astype(np.float64)
-        return np.broadcast_to(numbers[:, None], (len(numbers), len(self.classes_)))
 
     def _shares(self, numbers: Array, problem: LossProblem) -> np.ndarray:
         """Return the share of each class in the weight; a class without any has a little."""

@@ -43,7 +43,7 @@ class KernelSVR(KernelRegressor):
     """Support vector regression: errors up to ``epsilon`` do not count, larger ones linearly.
 
     It minimises Σ w max(0, |y - f| - epsilon) + ½ alpha ‖f‖²; ``alpha`` is 1/C of scikit-learn's
-    SVR. The loss is smoothed, less and less, until the duality gap is within ``tol``.
+    SVR. Steps end when the duality gap is within ``tol``.
 
     Parameters
     ----------

@@ -258,10 +258,8 @@ class _Judge:
             f, squares = (Z @ theta.astype(Z.dtype)).astype(np.float64), float(theta @ theta)
         value, dual = self._value(f, b, squares), -0.5 * alpha * squares
         for piece in self._pieces:
-            beta = alpha * np.maximum(
-                -np.broadcast_to(piece.slope, self._rows.y.shape)[:, 0] * a, 0.0
-            )
-            dual += float(beta @ piece.argument[:, 0])
+            beta = alpha * np.maximum(-piece.slope * a[:, None], 0.0)
+            dual += float(np.sum(beta * piece.argument))
         gap = max(value - dual, 0.0) / max(abs(value), self._least, TINY)
         return _Judged(np.append(theta, b)[:, None], value, gap)
 

@@ -17,6 +17,7 @@ from gramian.estimators.base import all_or_nothing, generator
 from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.learners.base import LearnerKernel, as_targets
 from gramian.learners.labels import (
+    MOST_ENCODED,
     class_labels,
     class_of,
     codes,
@@ -132,6 +133,15 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
         system = self._with_targets(system, self._targets(labels, system.rows))
         self._calibrate(self._holding_out(system))
         return self
+
+    def _advice(self, planned: Any, n_targets: int) -> str:
+        if n_targets <= MOST_ENCODED:
+            return super()._advice(planned, n_targets)
+        return (
+            "Targets take a number for each row and class. Use KernelLogisticRegression or "
+            "KernelSVC(loss='squared_hinge'), which store none; or partial_fit, with a batch of "
+            "rows at a time"
+        )
 
     def _calibrate(self, system: System) -> None:
         """Solve the system, and fit probabilities to the scores of rows that it leaves out."""

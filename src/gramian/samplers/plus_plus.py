@@ -81,8 +81,11 @@ class Whole:
 
     @staticmethod
     def pays(n: int, k: int, times: int) -> bool:
-        """Whether it costs less than the columns for ``times`` draws of k rows each."""
-        return n <= min(POOL, times * k * trials_of(k))
+        """Whether it costs less than the columns for ``times`` draws of k rows each.
+
+        The product of all rows runs at several times the speed of products with a few.
+        """
+        return n <= min(2 * POOL, 2 * times * k * trials_of(k))
 
     def columns(self, indices: np.ndarray) -> Array:
         rows = array_ops.take_rows(self.values, indices)

@@ -21,7 +21,7 @@ from gramian import (
     RandomFourier,
 )
 from gramian.backend import array_ops
-from gramian.learners.kmeans import lloyd
+from gramian.learners.kmeans import featured, lloyd, swaps
 from gramian.learners.kmeans.clustering import Run, best_few
 from gramian.testing.comparing import LIBRARIES
 
@@ -160,11 +160,15 @@ class TestRestartsOnASample:
     def test_many_rows_afford_more_starts(self, rng, monkeypatch):
         starts = []
 
-        def watching(factors, weights, first, sample, **stop):
-            starts.append(len(first))
-            return lloyd.best_run(factors, weights, first, sample, **stop)
+        def watching(run):
+            def watched(factors, weights, first, *others, **options):
+                starts.append(len(first))
+                return run(factors, weights, first, *others, **options)
 
-        monkeypatch.setattr("gramian.learners.kmeans.featured.best_run", watching)
+            return watched
+
+        for run in (lloyd.best_run, swaps.swapped_run):
+            monkeypatch.setattr(featured, run.__name__, watching(run))
         for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows
             X = rng.standard_normal((n, 1))
             approximation = Nystroem(Linear(), 1, random_state=0)
@@ -174,11 +178,15 @@ class TestRestartsOnASample:
     def test_rows_weigh_in_the_sample_as_they_do(self, rng, monkeypatch):
         X, seen = rng.standard_normal((5000, 2)), []
 
-        def watching(factors, weights, first, sample, **stop):
-            seen.append((factors.shape[0], weights.min(), weights.max()))
-            return lloyd.best_run(factors, weights, first, sample, **stop)
+        def watching(run):
+            def watched(factors, weights, *others, **options):
+                seen.append((factors.shape[0], weights.min(), weights.max()))
+                return run(factors, weights, *others, **options)
 
-        monkeypatch.setattr("gramian.learners.kmeans.featured.best_run", watching)
+            return watched
+
+        for run in (lloyd.best_run, swaps.swapped_run):
+            monkeypatch.setattr(featured, run.__name__, watching(run))
         model = KernelKMeans(3, kernel=Nystroem(RBF(0.2), 20, random_state=0), random_state=0)
         model.fit(X, sample_weight=np.where(np.arange(5000) % 2, 2.0, 5.0))
         assert seen[0] == (3200, 2.0, 5.0)

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from gramian import RBF, Exact, KernelKMeans, Nystroem, config_context
-from gramian.learners.kmeans import exact, featured
+from gramian.learners.kmeans import exact, featured, swaps
 
 DIGITS = load_digits().data[:600] / 16.0
 
@@ -48,7 +48,7 @@ def test_defaults_are_as_good_as_many_restarts():
 
 @pytest.mark.parametrize("kernel", [Exact(RBF(0.1)), Nystroem(RBF(0.1), 60, random_state=0)])
 def test_all_passes_count(kernel, monkeypatch):
-    monkeypatch.setattr(featured, "improved", lambda run, *others: run)
+    monkeypatch.setattr(swaps, "improved", lambda run, *others: run)
     for most in (2, 5, 11):
         model = KernelKMeans(9, kernel=kernel, max_iter=most, tol=0.0, random_state=0).fit(DIGITS)
         assert model.n_iter_ == len(model.inertia_history_) <= most
@@ -62,4 +62,15 @@ def test_the_objective_is_not_above_that_of_scikit_learn(k):
     Z, seeds = kernel.transform(DIGITS), range(3)
     ours = [KernelKMeans(k, kernel=kernel, n_init=1, random_state=s).fit(DIGITS) for s in seeds]
     theirs = [KMeans(k, n_init=1, random_state=s).fit(Z) for s in seeds]
+    assert sum(m.inertia_ for m in ours) <= sum(m.inertia_ for m in theirs)
+
+
+def test_nor_where_first_centres_are_drawn_from_few_rows(rng):
+    X = np.concatenate([load_digits().data / 16.0] * 3)
+    X += 0.1 * rng.standard_normal(X.shape)
+    kernel = Nystroem(RBF(0.1), 60, random_state=0).fit(X)
+    Z, seeds = kernel.transform(X), range(2)
+    assert featured._seeding_size(len(X), 60) < len(X)
+    ours = [KernelKMeans(60, kernel=kernel, n_init=2, random_state=s).fit(X) for s in seeds]
+    theirs = [KMeans(60, n_init=2, random_state=s).fit(Z) for s in seeds]
     assert sum(m.inertia_ for m in ours) <= sum(m.inertia_ for m in theirs)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from gramian import MEKA, RBF, KernelKMeans, Nystroem
-from gramian.learners.kmeans import featured, swaps
+from gramian.learners.kmeans import swaps
 
 K = 20
 
@@ -30,7 +30,7 @@ def test_every_start_ends_in_the_clusters_that_are_there(blobs, namespace):
 
 
 def test_lloyd_alone_does_not_find_them(blobs, monkeypatch):
-    monkeypatch.setattr(featured, "improved", lambda run, *others: run)
+    monkeypatch.setattr(swaps, "improved", lambda run, *others: run)
     model = KernelKMeans(K, kernel=Nystroem(RBF(0.01), 50), init="random", n_init=1).fit(blobs[0])
     assert len({*zip(model.labels_.tolist(), blobs[1].tolist(), strict=True)}) > K
 
@@ -40,7 +40,7 @@ def test_parts_in_another_order(blobs, monkeypatch):
     kernel = MEKA(RBF(0.01), n_components=60, n_blocks=3, random_state=0).fit(X)
     model = KernelKMeans(K, kernel=kernel, init="random", n_init=1, random_state=0)
     swapped = model.fit(X).inertia_
-    monkeypatch.setattr(featured, "improved", lambda run, *others: run)
+    monkeypatch.setattr(swaps, "improved", lambda run, *others: run)
     assert swapped < 0.9 * model.fit(X).inertia_
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +12,11 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.learners.kmeans.clustering import Clustering, Run, drawn, init_features, with_weight
-from gramian.learners.kmeans.lloyd import best_run, on_factors
-from gramian.learners.kmeans.swaps import improved
+from gramian.learners.kmeans.lloyd import best_run
+from gramian.learners.kmeans.swaps import swapped_run
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
-from gramian.samplers.base import Oracle
-from gramian.samplers.plus_plus import Whole, plus_plus_bytes
+from gramian.samplers.plus_plus import POOL, Whole, plus_plus_bytes
 
 
 class FeaturedLloyd(Strategy[Clustering]):
@@ -45,11 +43,10 @@ class FeaturedLloyd(Strategy[Clustering]):
             some_weights = array_ops.take_rows(weights, numbers)
             before = best_run(some, some_weights, centres, **options)
             centres = [before.next_centres]
-        best = best_run(factors, weights, centres, **options)
         if sample.factors is not None or not isinstance(problem.init, str):
-            return best  # swaps were on the sample, or the user set the centres
-        lloyd = partial(on_factors, factors, weights, **options)
-        return improved(best, factors, weights, lloyd, problem.rng, start.matrix)
+            # Swaps were on the sample, or the user set the centres.
+            return best_run(factors, weights, centres, **options)
+        return swapped_run(factors, weights, centres, problem.rng, **options)
 
 
 def other_memory(problem: Clustering) -> Amounts:
@@ -60,9 +57,13 @@ def other_memory(problem: Clustering) -> Amounts:
     starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     taken = factors.parts.take_bytes(size)  # half of it are copies, no longer there when seeding
+    seeded = _seeding_size(size, k)
+    seeding = plus_plus_bytes(seeded, k, starts)
+    if seeded < size:
+        seeding += factors.parts.take_bytes(seeded)
     return {
         "labels, weights and margins": 56 * n,
-        "distances to first centres": max(plus_plus_bytes(size, k, starts) - taken // 2, 0),
+        "distances to first centres": max(seeding - taken // 2, 0),
         "sampled rows": taken + 8 * size * (3 * starts + 8),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
@@ -78,6 +79,15 @@ def with_features(problem: Clustering) -> Clustering:
 def _sample_size(k: int) -> int:
     """Return how many rows restarts run on: many for each cluster, even a small one."""
     return 2000 + 400 * k
+
+
+def _seeding_size(size: int, k: int) -> int:
+    """Return from how many of the sampled rows first centres are drawn: from few of many.
+
+    With fewer rows for each cluster, the objective would end higher.
+    """
+    few = max(5 * POOL // 2, 50 * k)
+    return few if size > 1.5 * few else size
 
 
 class Sample(NamedTuple):
@@ -106,7 +116,6 @@ class Start(NamedTuple):
     centres: list[Array]  # each (k, r)
     masses: Array  # the total weight of the rows averaged in each, (k,)
     sample: Factors
-    matrix: Oracle | None = None  # K̃ of the sample
 
 
 def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> Start:
@@ -115,7 +124,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     For large data they are one set, the best of the restarts, each run to convergence on the
     sample.
     """
-    k, n, init, rng = problem.k, problem.rows.shape[0], problem.init, problem.rng
+    k, n, init = problem.k, problem.rows.shape[0], problem.init
     whole, weights = drawn_rows.factors is None, drawn_rows.weights
     sample, size = drawn_rows.factors or factors, len(weights)
     double = problem.rows.xp.float64
@@ -127,14 +136,23 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     starts = problem.restarts
     if not whole:  # more, as long as a pass over the sample is far cheaper than one over all rows
         starts = max(starts, min(4 * starts, n // (4 * size)))
-    matrix = Whole(sample, size) if Whole.pays(size, k, starts) else sample
-    seeds = [drawn(matrix, k, init, weights, rng) for _ in range(starts)]
-    centres = [sample.coordinates(each) for each in seeds]
+    centres = _seeds(problem, sample, weights, starts)
     if whole:
-        return Start(centres, nothing, sample, matrix)
+        return Start(centres, nothing, sample)
     counts = array_ops.like(weights, factors.parts.example(), double)
     options: Any = {"sample": sample, "max_iter": problem.max_iter, "tol": problem.tol}
-    best = best_run(sample, counts, centres, **options)
-    lloyd = partial(on_factors, sample, counts, **options)
-    best = improved(best, sample, counts, lloyd, rng, matrix)
+    best = swapped_run(sample, counts, centres, problem.rng, **options)
     return Start([best.next_centres], best.masses, sample)
+
+
+def _seeds(problem: Clustering, rows: Factors, weights: np.ndarray, starts: int) -> list[Array]:
+    """Draw the first centres (k, r) of each start, from some of the rows if there are many."""
+    k, rng = problem.k, problem.rng
+    size = _seeding_size(len(weights), k)
+    if size < len(weights):
+        chosen = np.sort(rng.choice(len(weights), size=size, replace=False))
+        rows, weights = rows.take(chosen), weights[chosen]
+    matrix = Whole(rows, size) if Whole.pays(size, k, starts) else rows
+    assert isinstance(problem.init, str)
+    found = (drawn(matrix, k, problem.init, weights, rng) for _ in range(starts))
+    return [rows.coordinates(each) for each in found]

@@ -40,8 +40,9 @@ class KernelKMeans(KernelCentres):
     √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
     Restarts run on a sample of 2,000 rows plus 400 per cluster, the best of them to convergence;
     passes over all rows continue from it. This is as good as restarts on all rows, which differ
-    more among themselves, in a third of the time. Where two centres share a cluster and another
-    lacks one, swaps move them, as long as this lowers the objective. If the features of all rows
+    more among themselves, in a third of the time. Where there are many more rows than that, first
+    centres come from 50 rows for each cluster. Where two centres share a cluster and another lacks
+    one, swaps move them, as long as this lowers the objective. If the features of all rows
     exceed the memory budget, passes over the rows whose features are cached come first.
     ``Exact(kernel)`` uses the exact matrix at any size, recomputed in every pass.
 

@@ -17,7 +17,8 @@ from gramian.learners.kmeans.clustering import best_few
 from gramian.learners.kmeans.passes import Doubt, FeaturedRun, walk
 from gramian.matrices.factors import Factors
 
-RACE = 10  # passes of all restarts, after which only the best goes on
+RACE = 400  # passes of all restarts times clusters, after which only the best goes on
+LEAST_RACE = 4  # passes
 
 
 def on_factors(
@@ -66,11 +67,12 @@ def best_run(
 ) -> FeaturedRun:  # fmt: skip
     """Run all restarts for a few passes, and the best of them until convergence.
 
-    A single run is cheaper: it checks only the rows in doubt. After a few passes, another restart
-    hardly ever becomes the best.
+    A single run is cheaper: it checks only the rows in doubt. The more clusters there are, the more
+    alike are the restarts, and the more a pass costs, so that fewer passes decide.
     """
     lloyd = partial(on_factors, factors, weights, sample=sample, tol=tol)
-    passes = max_iter if len(first) == 1 else min(RACE, max_iter)
+    race = max(RACE // first[0].shape[0], LEAST_RACE)
+    passes = max_iter if len(first) == 1 else min(race, max_iter)
     best = best_few(lloyd(first, max_iter=passes), 1, factors.dtype)[0]
     if best.done or passes == max_iter:
         return best

@@ -10,50 +10,66 @@ Lattanzi and Sohler, 2019.)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.learners.kmeans.lloyd import distances, no_labels
+from gramian.learners.kmeans.lloyd import best_run, distances, no_labels
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.matrices.factors import Factors
 from gramian.rows import even_spans
-from gramian.samplers.base import Oracle
 from gramian.samplers.plus_plus import Nearest
 
 ROUNDS = 10  # of swaps at most
-WORTH = 1e-3  # by which a round lowers the objective if it is worth another
-PATIENCE = 1  # rounds without success, each with other candidates
+WORTH = 5e-4  # by which a round lowers the objective if it is worth another
+COARSE = 1e-4  # the tolerance of passes before swaps and between them
 CENTRES = 1024  # whose distances to all centres are in memory at once
 PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; swaps are tried
 
 PASSES = 4  # in which a trial of swaps must lower the objective
 FEWER = 4  # if it does not, this part of the swaps is tried
 
-Lloyd = Callable[..., list[FeaturedRun]]
+Lloyd = Callable[..., FeaturedRun]
+
+
+def swapped_run(
+    factors: Factors, weights: Array, first: list[Array], rng: np.random.Generator, *,
+    sample: Factors, max_iter: int, tol: float,
+) -> FeaturedRun:  # fmt: skip
+    """Return the best run from these centres, improved by swaps, until convergence.
+
+    Passes are coarse until no swap is worth another: it would undo what fine ones gain. A run that
+    may not go on is not swapped.
+    """
+    coarse = partial(best_run, factors, weights, sample=sample, tol=max(tol, COARSE))
+    best = coarse(first, max_iter=max_iter)
+    left = max_iter - len(best.history)
+    if not best.done or left == 0:
+        return best
+    best = improved(best, factors, weights, coarse, rng)
+    if best.done and tol >= COARSE:
+        return best
+    fine = best_run(factors, weights, [best.next_centres], sample=sample, max_iter=left, tol=tol)
+    return best.then(fine)
 
 
 def improved(
-    run: FeaturedRun, factors: Factors, weights: Array, lloyd: Lloyd, rng: np.random.Generator,
-    matrix: Oracle | None = None,
-) -> FeaturedRun:  # fmt: skip
+    run: FeaturedRun, factors: Factors, weights: Array, lloyd: Lloyd, rng: np.random.Generator
+) -> FeaturedRun:
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
-    ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,), by
-    default until convergence. A run that had to stop before is returned as it is. ``matrix`` gives
-    K̃ of these rows, if not the factors do.
+    ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,).
     """
-    if not run.done:
-        return run
-    failures, best = 0, run
     for _ in range(ROUNDS):
-        before = best.inertia
-        best = _swapped(best, lloyd, *_promising(best, factors, weights, rng, matrix)) or best
-        failures = 0 if best.inertia < (1.0 - WORTH) * before else failures + 1
-        if failures > PATIENCE:
+        swapped = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
+        if swapped is None:
             break
-    return best if best is run or best.done else best.then(lloyd([best.next_centres])[0])
+        run, before = swapped, run.inertia
+        if run.inertia > (1.0 - WORTH) * before:
+            break
+    return run
 
 
 def _swapped(
@@ -63,7 +79,7 @@ def _swapped(
     while len(removed):
         centres = array_ops.copy(run.next_centres)
         array_ops.put_rows(centres, removed, added)
-        tried = lloyd([centres], max_iter=PASSES)[0]
+        tried = lloyd([centres], max_iter=PASSES)
         if tried.inertia < run.inertia:
             return run.then(tried)
         fewer = len(removed) // FEWER if len(removed) > FEWER else len(removed) - 1
@@ -72,13 +88,12 @@ def _swapped(
 
 
 def _promising(
-    run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator,
-    matrix: Oracle | None,
-) -> tuple[np.ndarray, Array]:  # fmt: skip
+    run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator
+) -> tuple[np.ndarray, Array]:
     """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
     arranged = factors.arrange(weights)
     now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
-    nearest, k = Nearest(matrix or factors, weights), run.next_centres.shape[0]
+    nearest, k = Nearest(factors, weights), run.next_centres.shape[0]
     _, squared = distances(factors, arranged, now, factors.arrange(nearest.diagonal))
     nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
     candidates = np.unique(nearest.drawn(rng, 8 + k // 4))

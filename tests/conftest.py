@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -65,6 +66,23 @@ def pytest_sessionfinish(session, exitstatus):
     if reporter and "GRAMIAN_SKIPPED" in os.environ:
         names = "".join(f"{report.nodeid}\n" for report in skipped)
         Path(os.environ["GRAMIAN_SKIPPED"]).write_text(names, encoding="utf-8")
+
+
+@pytest.fixture
+def full_disk():
+    """Files that may have no more than some bytes, inside a ``with`` block: as on a full disk."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limited(most):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ class TestUnbiased:
     @pytest.mark.slow
     @pytest.mark.parametrize(("kernel", "kind"), cases(KERNELS))
     def test_kernels(self, rows, kernel, kind):
-        values = draws(kernel, 120, kind, rows, 60)
+        values = draws(kernel, 240, kind, rows, 30)
         assert errors_of_the_mean(values, kernel(rows)).max() < 4
         for factor in (0.5, 0.5**0.5, 2**0.5, 2.0):  # another convention of gamma would show
             other = clone(kernel).set_params(gamma=factor * kernel.gamma)
@@ -117,7 +117,7 @@ class TestUnbiased:
     @pytest.mark.parametrize(("kernel", "kind"), cases([COMPOSED[-1], WITH_LAPLACIAN[-1]]))
     def test_few_features(self, rows, kernel, kind):
         """An odd number, and fewer frequencies than the sum has terms."""
-        values = draws(kernel, 3, kind, rows[:4], 60)
+        values = draws(kernel, 3, kind, rows[:4], 40)
         assert errors_of_the_mean(values, kernel(rows[:4])).max() < 4
 
     @pytest.mark.parametrize("kernel", KERNELS + COMPOSED + WITH_LAPLACIAN)
@@ -134,7 +134,7 @@ class TestUnbiased:
             Z = RandomFourier(RBF(0.5), n, random_state=0).fit_transform(np.tile(rows, (500, 1)))
             assert Z.shape == (3000, n)
             assert np.abs(Z).max() <= np.sqrt(2 / n) * (1 + 1e-12)
-        several = [draws(RBF(0.7), n, "iid", rows, 150).var(axis=0).mean() for n in (8, 9, 10)]
+        several = [draws(RBF(0.7), n, "iid", rows, 100).var(axis=0).mean() for n in (8, 9, 10)]
         assert several[0] > several[1] > several[2]
 
 

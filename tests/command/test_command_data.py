@@ -212,10 +212,10 @@ class TestData:
     def test_larger_than_the_budget(self, run):
         """Block by block, from any format; the same as in memory."""
         rng = np.random.default_rng(0)
-        rows = rng.standard_normal((20_000, 20))
+        rows = rng.standard_normal((8000, 20))
         frame = pd.DataFrame(rows, columns=[f"c{i}" for i in range(20)])
-        frame["kind"] = np.array(["u", "v"])[rng.integers(2, size=20_000)]
-        frame.to_parquet("rows.parquet", row_group_size=3000)
+        frame["kind"] = np.array(["u", "v"])[rng.integers(2, size=8000)]
+        frame.to_parquet("rows.parquet", row_group_size=1200)
         how = "--one-hot --scale standard --approximation random-fourier:n_components=16"
         run(f"embed rows.parquet {how} -o whole.npy --model m")
         run(f"embed rows.parquet {how} -o blocks.npy --memory 1MB --threads 2")

@@ -1,7 +1,6 @@
 """What the command says when it cannot do what it is asked to."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_examples import FRAME, X, assert_says, real
+from command_examples import FRAME, X, assert_says
 
 import gramian
 from gramian import (
@@ -229,14 +228,8 @@ def test_signals_while_results_are_written(here, number, status):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["cluster digits --model m", "embed digits"])
-def test_a_full_disk(here, command):
-    """A process that may write no more than 3,000 bytes to a file stands for a full disk."""
-
-    def limited():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-
-    done = real(*command.split(), "--quiet", preexec_fn=limited)
-    assert done.returncode == 2 and done.stdout == ""
-    assert_says(done.stderr, "^gramian .*: error: .*File too large")
-    assert done.stderr.count("\n") == 1
+def test_a_full_disk(run, command, full_disk):
+    with full_disk(3000):
+        said = run(f"{command} --quiet", status=2)
+    assert_says(said, "^gramian .*: error: .*File too large")
     assert os.listdir() == []

@@ -199,8 +199,10 @@ def test_many_rows_are_sampled_and_memory_is_that_of_all():
 
 
 @pytest.mark.slow
-def test_errors_of_many_rows_have_intervals():
-    points = np.random.default_rng(0).standard_normal((2500, 3))
+def test_errors_of_many_rows_have_intervals(monkeypatch):
+    monkeypatch.setattr("gramian.analysis.comparison.measure.ALL_PAIRS", 500)
+    monkeypatch.setattr("gramian.analysis.accuracy.SAMPLED_ROWS", 500)
+    points = np.random.default_rng(0).standard_normal((700, 3))
     found = compare(points, sizes=[20], repeats=1, approximations="nystroem uniform")
     result = found.results[0]
     assert result.error_low < result.error < result.error_high

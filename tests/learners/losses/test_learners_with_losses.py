@@ -88,7 +88,8 @@ def test_laws_of_blocks(model):
 def test_on_other_arrays(model, library):
     pytest.importorskip(library)
     check_learner(clone(model).set_params(kernel=FEW), library=library)
-    check_learner(clone(model).set_params(kernel=KERNEL), library=library)
+    if model.get_params().get("loss") == "squared_hinge":  # with other losses it is a law of all
+        check_learner(clone(model).set_params(kernel=KERNEL), library=library)
 
 
 @pytest.mark.slow

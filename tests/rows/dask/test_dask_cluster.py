@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 from dask_examples import APPROXIMATIONS, QUIET, X, dask, distributed, new_cluster, pd, spread
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import gramian
 from gramian import (
@@ -15,6 +15,7 @@ from gramian import (
 )
 from gramian.command import main
 from gramian.learners.kmeans import lloyd
+from gramian.rows.dask.rows import spread_rows
 
 pytestmark = QUIET
 
@@ -71,21 +72,43 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
         assert not hasattr(model, "labels_")
 
 
+@pytest.fixture
+def in_parts(tmp_path, monkeypatch):
+    """Writes the rows to files of a kind, of which a worker reads a part, and names them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 50_000)
+
+    def write(kind):
+        if kind == "npy":
+            np.save("rows.npy", X[:1200])
+            return "rows.npy"
+        os.mkdir("rows")
+        rows = pd.DataFrame(X[:1200], columns=list("abcde"))
+        for i, part in enumerate((rows[:500], rows[500:])):
+            getattr(part, f"to_{kind}")(f"rows/{i}.{kind}", index=False)
+        return "rows"
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+def test_workers_read_files(client, in_parts, kind):
+    rows = gramian.open_rows(in_parts(kind))
+    spread_out = spread_rows(rows)
+    assert spread_out.data.numblocks[0] > 1
+    assert_array_equal(spread_out.collect(), rows.collect())
+    assert_allclose(spread_out.sum(column_sums), X[:1200].sum(axis=0))
+
+
+def column_sums(x):
+    return x.sum(axis=0)
+
+
 class TestCommand:
     """``gramian cluster --scheduler``: workers read the files."""
 
-    @pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
-    def test_files(self, running, kind, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        rows = pd.DataFrame(X[:1200], columns=list("abcde"))
-        if kind == "npy":
-            np.save("rows.npy", rows.to_numpy())
-        else:
-            os.mkdir("rows")
-            for i, part in enumerate((rows[:500], rows[500:])):
-                getattr(part, f"to_{kind}")(f"rows/{i}.{kind}", index=False)
-        data = "rows.npy" if kind == "npy" else "rows"
-        monkeypatch.setattr("gramian.rows.dask.places.CHUNK_BYTES", 50_000)
+    def test_files(self, running, in_parts, capsys):
+        data = in_parts("csv")
         options = ["cluster", data, "--n-clusters", "4", "--approximation", "nystroem"]
         options += ["--scale", "standard", "--quiet", "-o"]
         assert main([*options, "here.csv"]) == 0

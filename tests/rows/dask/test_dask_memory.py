@@ -97,7 +97,7 @@ def test_more_data_than_a_worker_has_memory():
         new_cluster(n_workers=1, memory_limit=limit) as cluster,
         distributed.Client(cluster) as client,
     ):
-        model = KernelKMeans(4, kernel=kernel, max_iter=2, tol=1e-2, random_state=0).fit(data)
+        model = KernelKMeans(4, kernel=kernel, init=range(4), max_iter=2, tol=1e-2).fit(data)
         expected = np.arange(rows) % 4
         assert adjusted_rand_score(expected, model.labels_[-rows:]) == 1.0
         ridge = KernelRidge(1.0, kernel=model.approximation_).fit(data, data[:, 0])

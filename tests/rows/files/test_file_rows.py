@@ -415,7 +415,10 @@ class TestLearning:
         kernel = Nystroem(RBF(0.005), 10, landmarks="uniform")
         with config_context(memory_budget="4MB", n_threads=2):
             assert isinstance(as_rows(data), ArrayRows if kind == "memmap" else FileRows)
-            for learner in (KernelRidge(kernel=kernel), KernelKMeans(3, kernel=kernel, max_iter=5)):
+            for learner in (
+                KernelRidge(1.0, kernel),
+                KernelKMeans(3, kernel=kernel, init=[0, 1, 2]),
+            ):
                 tracemalloc.start()
                 learner.fit(data, X[:, 0])
                 peak = tracemalloc.get_traced_memory()[1]

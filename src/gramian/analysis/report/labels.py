@@ -100,7 +100,8 @@ class Ground:
 
     def hides(self, segments: Sequence[tuple[Point, Point]]) -> np.ndarray:
         """Whether each segment crosses a text."""
-        return np.asarray(_crossings(np.array(self.texts).reshape(-1, 4), segments).any(axis=0))
+        met = _crossings(np.array(self.texts).reshape(-1, 4), segments)
+        return np.asarray(met.any(axis=0))
 
 
 def place(

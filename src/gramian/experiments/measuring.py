@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from gramian.analysis.accuracy import relative_error
 from gramian.approximations import BKA, MEKA, KernelJL, Nystroem
 from gramian.approximations.base import Approximation
+from gramian.backend.config import config_context
+from gramian.backend.threads import one_blas_thread
 from gramian.experiments import audits, reference
 from gramian.experiments.fast_kpca import FastKPCA
 from gramian.kernels import RBF
@@ -106,12 +108,13 @@ class AtMost(Sampler):
 
 
 def least_seconds(call: Callable[[], object], times: int) -> float:
-    """Return the shortest time of several runs, the one with the least interference."""
+    """Return the least CPU time of several runs in one thread, the one with least interference."""
     found = []
-    for _ in range(times):
-        start = perf_counter()
-        call()
-        found.append(perf_counter() - start)
+    with config_context(n_threads=1), one_blas_thread():
+        for _ in range(times):
+            start = process_time()
+            call()
+            found.append(process_time() - start)
     return min(found)
 
 

@@ -103,7 +103,8 @@ def main(device: str, n: int | None, landmarks: int) -> None:
 
     lines = []
     for name, (accuracy, seconds) in REPORTED.items():
-        X, y = (torch.from_numpy(each).to(device) for each in binary(name, n))
+        arrays = binary(name, n)
+        X, y = arrays if device == "cpu" else (torch.from_numpy(a).to(device) for a in arrays)
         cut = int((1 - TEST_SHARE) * len(X))
         lines.append([name, "TorchKM, as reported", f"{accuracy:.3f}", f"{seconds:.1f}", "", ""])
         sides: dict[str, Any] = theirs(device, landmarks)
@@ -112,10 +113,8 @@ def main(device: str, n: int | None, landmarks: int) -> None:
             if isinstance(side, Tuned):
                 Tuned(side.model, 100).fit(X[:2000], y[:2000])  # compiles
                 rows, labels, tests = X[:cut], y[:cut], X[cut:]
-            else:  # it takes arrays
-                rows, labels, tests = (
-                    array_ops.to_numpy(each) for each in (X[:cut], y[:cut], X[cut:])
-                )
+            else:  # it takes arrays, wherever it computes
+                rows, labels, tests = arrays[0][:cut], arrays[1][:cut], arrays[0][cut:]
             start = clock()
             fitted = side.fit(rows, labels)
             taken = clock() - start

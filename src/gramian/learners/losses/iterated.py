@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramian.backend import array_ops, config, linalg
-from gramian.backend.array_ops import Array, DType
+from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.learners.losses.factored import (
@@ -53,16 +53,17 @@ Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class IteratedSpace(FactoredSpace):
     """Directions by conjugate gradients, each product in a pass over the rows.
 
-    The preconditioner is the matrix of a sample of rows.
+    The preconditioner is the matrix of a sample of rows, and of the landmarks: some features may be
+    nonzero only for a landmark far from all other rows. ``landmarks`` are the inner products of
+    their features, if there are any.
     """
 
-    def __init__(self, problem: LossProblem, walks: Walks, sample: Walks, scale: float) -> None:
+    def __init__(
+        self, problem: LossProblem, walks: Walks, sample: Walks, scale: float,
+        landmarks: Array | None,
+    ) -> None:  # fmt: skip
         super().__init__(problem, walks)
-        self._sample, self._scale = sample, scale
-        P = unprojected(problem.factors)[1]
-        # Some features may be nonzero only for a landmark far from all other rows. Since
-        # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
-        self._landmarks = None if P is None else linalg.inverse_inner(P)
+        self._sample, self._scale, self._landmarks = sample, scale, landmarks
         self._relative = 1.0  # what the last direction could gain, relative to the objective
         self._solvers: list[Any] = []  # the preconditioner, and the loss it was made for
         self._made_for: Loss | None = None
@@ -239,18 +240,24 @@ class Iterated(Strategy[LossProblem]):
         other = with_slack(C, self._other_memory(problem))
         C = C.persist(room_left(other), partly=True)
         sample, numbers = _sample(problem)
-        return best_of_path(problem, lambda part: self._solved(part, C, P, dtype, sample, numbers))
+        # Since P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
+        landmarks = None if P is None else linalg.inverse_inner(P)
+
+        def solved(part: LossProblem) -> LossSolution:
+            walks = Walks(part, C, P, dtype=dtype)
+            return self._solved(part, walks, sample.on(part), numbers, landmarks)
+
+        return best_of_path(problem, solved)
 
     def _solved(
-        self, problem: LossProblem, C: Factors, P: Array | None, dtype: DType, sample: Walks,
-        numbers: np.ndarray,
+        self, problem: LossProblem, walks: Walks, sample: Walks, numbers: np.ndarray,
+        landmarks: Array | None,
     ) -> LossSolution:  # fmt: skip
-        walks, sample = Walks(problem, C, P, dtype=dtype), sample.on(problem)
         scale = problem.factors.shape[0] / len(numbers)
         enough = not problem.loss.coupled or len(numbers) >= EACH * problem.loss.outputs
         if problem.warm is None and scale > FEWER and enough:
-            problem = replace(problem, warm=_found_on(sample, scale))
-        space = IteratedSpace(problem, walks, sample, scale)
+            problem = replace(problem, warm=_found_on(sample, scale, landmarks))
+        space = IteratedSpace(problem, walks, sample, scale, landmarks)
         minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)
         solution = as_solution(minimum, walks)
         if not problem.leaves_out:
@@ -272,11 +279,11 @@ def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:
     return Walks(problem, few, None, dtype=few.dtype, y=y, weights=weights), numbers
 
 
-def _found_on(sample: Walks, scale: float) -> np.ndarray:
+def _found_on(sample: Walks, scale: float, landmarks: Array | None) -> np.ndarray:
     """Return about the minimum of the sample, which stands for ``scale`` times its rows."""
     problem = replace(sample.problem, alpha=sample.problem.alpha / scale)
     sample = sample.on(problem)
-    space = IteratedSpace(problem, sample, sample, 1.0)
+    space = IteratedSpace(problem, sample, sample, 1.0, landmarks)
     space.weight = problem.weight / scale
     return minimise(space, tol=max(ROUGH, problem.tol), max_iter=problem.max_iter).point
 

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
 pytestmark = pytest.mark.interpreter
 
 CODE = """
+import sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -23,6 +24,8 @@ KERNELS = [
     Cauchy(0.3), RationalQuadratic(0.3, alpha=1.7), Linear(), Polynomial(degree=3, gamma=0.2),
     ExponentialDot(0.1), Sigmoid(gamma=0.2, coef0=0.1),
 ]
+if sys.argv[1:] == ["few"]:
+    KERNELS = [RBF(0.3), Laplacian(0.2), Linear()]  # one of each pairing
 TYPES = dict.fromkeys(("X", "Y", "Y_rest", "X_norms", "Y_norms"), "*fp32") | {"factor": "fp32"}
 TYPES |= {number: "fp32" for number in ("n0", "n1", "n2", "n3")}
 for kernel in KERNELS:
@@ -62,8 +65,10 @@ print("compiled the nearest")
 def test_every_profile_compiles(tmp_path):
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    # On a GPU, test_triton_programs.py compiles all of them, and runs them.
+    few = ["few"] if torch.cuda.is_available() else []
     done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, env=environment
+        [sys.executable, "-c", CODE, *few], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("compiled") == 23
+    assert done.stdout.count("compiled") == (7 if few else 23)

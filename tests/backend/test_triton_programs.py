@@ -169,6 +169,19 @@ def test_the_nearest_of_more_centres_than_a_tile_has(n, r, k, turned, half):
     assert_close(least, values.min(axis=1), rtol=1e-5, atol=1e-5)
 
 
+def test_a_gpu_with_less_memory_gets_a_smaller_tile():
+    tile, tried = {"ROWS": 128, "POINTS": 64, "num_stages": 2}, []
+
+    def launch(**chosen):
+        tried.append(chosen)
+        if chosen["POINTS"] * chosen["num_stages"] > 32:
+            raise triton_programs.OutOfResources(262_400, 232_448, "shared memory")
+
+    triton_programs._with_less_memory(launch, tile)
+    assert tried[0] == tile
+    assert tried[-1] == {"ROWS": 128, "POINTS": 32, "num_stages": 1}
+
+
 class TestUsedByTheLibrary:
     """As on a GPU, but for the interpreter."""
 

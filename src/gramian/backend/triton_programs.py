@@ -16,7 +16,8 @@ There is one program for each profile. A kernel brings its profile as lines of T
 from __future__ import annotations
 
 import linecache
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
@@ -24,6 +25,7 @@ from zlib import crc32
 import torch
 import triton
 import triton.language as tl
+from triton.runtime.errors import OutOfResources
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -225,17 +227,33 @@ class FusedKernel:
             out = torch.empty((spans, n, t), dtype=V.dtype, device=V.device)
         if n and t:
             grid = (triton.cdiv(n, tile["ROWS"]), triton.cdiv(t, tile["TARGETS"]), spans)
-            _program(self.form.profile)[grid](
+            launch = partial(
+                _program(self.form.profile)[grid],
                 x, x_norms, *y_parts, y_norms, *v_parts, out,
                 n, m, d, t, *x.stride(), *y.stride(), *V.stride(), out.stride(-2),
                 -2.0 * self.form.scale if self._centre is not None else self.form.scale,
                 *self.form.numbers, span,
-                PAIRING=_PAIRINGS[self.form.pairing], FALLS=self.form.scale < 0,
-                THRICE=thrice, **tile,
+                PAIRING=_PAIRINGS[self.form.pairing], FALLS=self.form.scale < 0, THRICE=thrice,
             )  # fmt: skip
+            _with_less_memory(launch, tile)
         if out.ndim == 2:
             return out
         return out.sum(0, dtype=torch.float64) if split else out[0]
+
+
+def _with_less_memory(launch: Callable[..., Any], tile: dict[str, Any]) -> None:
+    """Launch a program with a tile, or with a smaller one if the GPU has too little memory for it.
+
+    How much shared memory a program takes depends on the shapes and on the version of Triton.
+    """
+    smaller = {**tile, "num_stages": 1}
+    for chosen in (tile, smaller, {**smaller, "POINTS": 32}, {**smaller, "POINTS": 16}):
+        try:
+            launch(**chosen)
+        except OutOfResources:
+            continue
+        return
+    launch(**{**smaller, "POINTS": 16, "ROWS": 32})
 
 
 def _laid_out(V: Array, *, by_columns: bool = False) -> Array:

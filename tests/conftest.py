@@ -64,7 +64,7 @@ def pytest_sessionfinish(session, exitstatus):
     if skipped and os.environ.get("GRAMIAN_ALLOW_SKIPS") == "0":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if reporter and "GRAMIAN_SKIPPED" in os.environ:
-        names = "".join(f"{report.nodeid}\n" for report in skipped)
+        names = "".join(f"{without_group(report.nodeid)}\n" for report in skipped)
         Path(os.environ["GRAMIAN_SKIPPED"]).write_text(names, encoding="utf-8")
 
 
@@ -83,6 +83,12 @@ def full_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     return limited
+
+
+def without_group(name):
+    """Return the name of a test as pytest takes it, without the group that xdist adds to it."""
+    test, _, group = name.rpartition("@")
+    return test if test and "]" not in group else name
 
 
 @pytest.fixture(autouse=True)

@@ -111,3 +111,10 @@ def test_the_table_in_the_readme_names_every_class():
     for name in gramian.__all__:
         if inspect.isclass(getattr(gramian, name)) and not name.endswith(("Warning", "Rows")):
             assert f"`{name}" in text, f"README does not mention {name}"
+
+
+@pytest.mark.xdist_group("one worker")
+def test_tests_of_a_group_share_a_worker(request):
+    """Some versions of pytest and pytest-xdist ignore groups; every worker then starts a cluster."""
+    in_workers = hasattr(request.config, "workerinput")
+    assert not in_workers or request.node.nodeid.endswith("@one worker")

@@ -34,6 +34,7 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items):
     """Mark the tests of the one cluster and of the one browser; each group runs in one worker."""
     for item in items:

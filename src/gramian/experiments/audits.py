@@ -28,7 +28,7 @@ from gramian.samplers import Landmarks
 Numbers = dict[str, list[float]]
 DRAWS = 30  # of the reference, for the mean of a law
 MOST_ROWS = 400  # of large data sets, so many rows are compared
-FEATURES_OF = 100_000  # clusters are judged by the features of at most so many rows
+FEATURES_OF = 100_000  # clusters are judged by the features of at most this many rows
 
 
 def joined(audits: Iterable[dict[str, float]]) -> Numbers:

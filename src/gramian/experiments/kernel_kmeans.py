@@ -29,7 +29,7 @@ from gramian.learners import KernelKMeans
 from gramian.samplers import RecursiveLeverage
 
 CLUSTERS = 10
-MILLIONS = 1_000_000  # from so many rows on, features are kept in half precision
+MILLIONS = 1_000_000  # from this many rows on, features are kept in half precision
 MOST_COMPARED = 3000  # landmarks up to which clusters are compared with those of dense features
 WANG = 0.423  # the agreement that Wang, Gittens and Mahoney report
 

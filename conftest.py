@@ -8,6 +8,10 @@ if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:  # every core has 
     for library in ("OMP", "OPENBLAS", "MKL"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
+    import threadpoolctl
+
+    threadpoolctl.threadpool_limits(1)  # of libraries that a plugin of pytest has already loaded
+
 
 def has_gpu():
     try:

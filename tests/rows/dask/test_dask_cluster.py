@@ -45,8 +45,9 @@ def test_a_worker_is_killed_in_the_middle(client, monkeypatch):
 def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
     assign, raised = lloyd.assign, []
     patience = {"distributed.comm.timeouts.connect": "3s"}  # of dask itself, by default 30 s
-    # Its workers are threads: they end with it, and take no time to start.
-    new = new_cluster(processes=False, protocol="tcp://", n_workers=1)
+    # Its worker is a thread: it ends with the cluster, takes no time to start, and must not pause
+    # because of the memory that earlier tests left to this process.
+    new = new_cluster(processes=False, protocol="tcp://", n_workers=1, memory_limit="16GB")
     with dask.config.set(patience), new as cluster, distributed.Client(cluster):
 
         def closing(factors, *arguments, **options):

@@ -1,8 +1,22 @@
 """Memory and traffic of fits on rows of dask."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from dask_examples import APPROXIMATIONS, KERNEL, QUIET, D, X, da, distributed, new_cluster, spread
+from dask_examples import (
+    APPROXIMATIONS,
+    KERNEL,
+    QUIET,
+    D,
+    X,
+    da,
+    dask,
+    distributed,
+    new_cluster,
+    spread,
+)
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
@@ -81,19 +95,30 @@ def _made(rows, columns, block_info=None):
     return np.tile(noise, (rows // 1000, 1))
 
 
+def _at_rest():
+    """Return the bytes of a process that has imported what a worker needs."""
+    imports = "import dask.dataframe, distributed, gramian, psutil"
+    code = f"{imports}; print(psutil.Process().memory_info().rss)"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+
+
 def spilled(dask_scheduler):
     return sum(sum(w.metrics["spilled_bytes"].values()) for w in dask_scheduler.workers.values())
 
 
 @pytest.mark.cluster
 def test_more_data_than_a_worker_has_memory():
-    limit, rows, columns, chunks = 540_000_000, 11_000, 200, 62
+    rows, columns = 11_000, 200
+    limit = _at_rest() + 330_000_000
+    chunks = limit // (4 * rows * columns) + 1
     data = da.map_blocks(
         _made, rows, columns, chunks=((rows,) * chunks, (columns,)), dtype=np.float32
     )
     assert data.nbytes > limit
     kernel = Nystroem(RBF(0.1), 10, landmarks="uniform", random_state=0)
+    never_wait = {"distributed.worker.memory.pause": False}  # a worker without room ends instead
     with (
+        dask.config.set(never_wait),
         new_cluster(n_workers=1, memory_limit=limit) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -417,7 +417,7 @@ class TestLearning:
             assert isinstance(as_rows(data), ArrayRows if kind == "memmap" else FileRows)
             for learner in (
                 KernelRidge(1.0, kernel),
-                KernelKMeans(3, kernel=kernel, init=[0, 1, 2]),
+                KernelKMeans(3, kernel=kernel, init=[0, 1, 2], max_iter=4, tol=0.1),
             ):
                 tracemalloc.start()
                 learner.fit(data, X[:, 0])

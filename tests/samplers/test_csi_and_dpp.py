@@ -264,6 +264,7 @@ def test_on_a_slow_spectrum_it_predicts_better_than_the_published_form(seed):
     assert found < 0.9 * loss(K, as_published(K, Y, 20, 20, 0.99, True), Y)
 
 
+@pytest.mark.slow
 def test_on_slow_spectra_the_default_predicts_unseen_rows_better_than_uniform_rows():
     errors = {"csi": [], "uniform": []}
     for seed in range(10):

@@ -186,6 +186,7 @@ def heavy(n=150):
     return np.sinh(2 * X), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["path", "dask", "frame"])
 def test_files_and_dask_are_tuned_as_arrays_are(kind, hurry, tmp_path):
     X, y = heavy()

@@ -65,6 +65,7 @@ def test_the_objective_is_not_above_that_of_scikit_learn(k):
     assert sum(m.inertia_ for m in ours) <= sum(m.inertia_ for m in theirs)
 
 
+@pytest.mark.slow
 def test_nor_where_first_centres_are_drawn_from_few_rows(rng):
     X = np.concatenate([load_digits().data / 16.0] * 3)
     X += 0.1 * rng.standard_normal(X.shape)

@@ -129,6 +129,7 @@ def test_the_chosen_alpha_is_good_for_other_rows():
     assert max(losses.values()) > min(losses.values()) + 0.05
 
 
+@pytest.mark.slow
 def test_groups_of_outputs_and_iterations_agree(monkeypatch):
     X, y, weights = table(200)
     kernel = Nystroem(KERNEL, 20, random_state=0).fit(X)

@@ -121,6 +121,7 @@ def test_a_class_without_weight_and_separable_classes(used):
     assert model.score(X[np.abs(X[:, 0]) > 0.3], apart[np.abs(X[:, 0]) > 0.3]) == 1.0
 
 
+@pytest.mark.slow
 def test_another_method_takes_over(used, monkeypatch):
     """Where libsvm takes too many steps, and where its columns in float32 round too much."""
     best = KernelSVC(1e-3, KERNEL, tol=1e-6).fit(X, THREE)
@@ -135,6 +136,7 @@ def test_another_method_takes_over(used, monkeypatch):
     assert len(used) == 3
 
 
+@pytest.mark.slow
 def test_it_serves_what_it_can(used, monkeypatch):
     KernelSVC(0.3, KERNEL, fit_intercept=False).fit(X, THREE)
     KernelSVC(("loo", [0.1, 1.0]), KERNEL).fit(X, THREE)

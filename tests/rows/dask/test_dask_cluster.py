@@ -120,6 +120,7 @@ class TestCommand:
         assert_array_equal(*labels)
         assert_array_equal(gramian.load("model.gramian").predict(data), labels[0])
 
+    @pytest.mark.slow
     def test_a_scheduler_that_is_not_there(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
         np.save("rows.npy", X)

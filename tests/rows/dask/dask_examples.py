@@ -1,5 +1,9 @@
 """Data, approximations and helpers that the tests of dask share."""
 
+import subprocess
+import sys
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -39,11 +43,30 @@ CALM = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
     "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.memory.pause": False,  # a worker without room ends; it would wait forever
 }
 
 
+@cache
+def at_rest():
+    """Return the bytes of a process that has imported what a worker may need.
+
+    They differ widely: torch alone takes from 0.2 to more than 1 GB.
+    """
+    imports = "import contextlib, dask.dataframe, distributed, gramian, psutil"
+    torch = "with contextlib.suppress(ImportError): import torch"
+    code = f"{imports}\n{torch}\nprint(psutil.Process().memory_info().rss)"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+
+
+def usual_limit():
+    """Return the memory limit of a worker; it has room below 60 %, where it would use the disk."""
+    return 2 * at_rest() + 700_000_000
+
+
 def new_cluster(**options):
-    options = {"n_workers": 2, "processes": True, "memory_limit": "1GB", **options}
+    options = {"n_workers": 2, "processes": True, **options}
+    options.setdefault("memory_limit", usual_limit())
     with dask.config.set(CALM):  # the workers take it over
         return distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", **options)
 

@@ -59,7 +59,7 @@ $(CONTENDERS): requirements/contenders.txt $(READY)
 # up; or a tenth of it.
 bench: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --write
-	$(BIN)/python -m benchmarks.sweep --full
+	$(BIN)/python -m benchmarks.sweep --full --save out/benchmarks/sweep.json
 
 bench-quick: $(CONTENDERS)
 	$(BIN)/python -m benchmarks peers --quick

@@ -1,52 +1,36 @@
-"""gramian against scikit-learn at every size, from a thousand rows up.
-
-Each job runs on samples of covtype (54 columns) and MNIST (784 columns), both sides in turns in one
-process, with the same kernel, landmarks and restarts, each round with another seed. A ratio is
-theirs over ours: above 1, gramian takes less time. It counts only if gramian's loss (objective,
-test error or error of the features), averaged over the seeds, is no worse than the other's beyond
-the slack of the job; otherwise it is in brackets.
-
-``python -m benchmarks.sweep`` goes up to 10,000 rows, ``--full`` up to all rows; ``--only PATTERN``
-runs some jobs.
-"""
+"""The jobs of the sweep: what gramian and its peers compute, and the loss that judges them."""
 
 from __future__ import annotations
 
-import argparse
-import re
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import cluster, decomposition, kernel_approximation, kernel_ridge, linear_model, svm
-from sklearn.metrics import r2_score
+from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from benchmarks._data import rows
-from benchmarks.harness import table
 from gramian import (
     RBF,
     Exact,
     KernelKMeans,
     KernelLogisticRegression,
+    KernelOneClass,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
     KernelSVC,
     Nystroem,
+    Polynomial,
     RandomFourier,
+    TensorSketch,
     datasets,
 )
 
-SIZES = (1000, 3000, 10_000)
-MORE = (30_000, 100_000, 581_012)
 JUDGED = 2000  # rows, of those to test on
-LEAST_SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 3, 15  # of a side
-REST = 0.05  # seconds before each call, in which threads of the last one stop waiting for work
 
 Side = Callable[[int], Any]  # fits with this seed
 
@@ -249,9 +233,55 @@ def fourier(data: Data) -> dict[str, Side]:
 
 
 def features_error(data: Data, Z: np.ndarray) -> float:
+    return error_of(Z, RBF(data.gamma)(data.X[:JUDGED]))
+
+
+def error_of(Z: np.ndarray, K: np.ndarray) -> float:
     some = np.asarray(Z[:JUDGED], dtype=float)
-    K = RBF(data.gamma)(data.X[:JUDGED])
     return float(np.linalg.norm(some @ some.T - K) / np.linalg.norm(K))
+
+
+def sketches(data: Data) -> dict[str, Side]:
+    def ours(seed: int) -> Any:
+        return TensorSketch(squares(data), data.m, random_state=seed).fit_transform(data.X)
+
+    def theirs(seed: int) -> Any:
+        sketch = kernel_approximation.PolynomialCountSketch(
+            gamma=data.gamma, degree=2, coef0=1.0, n_components=data.m, random_state=seed
+        )
+        return sketch.fit_transform(data.X)
+
+    return {"gramian": ours, "PolynomialCountSketch": theirs}
+
+
+def squares(data: Data) -> Polynomial:
+    return Polynomial(2, gamma=data.gamma, coef0=1.0)
+
+
+def sketch_error(data: Data, Z: np.ndarray) -> float:
+    return error_of(Z, squares(data)(data.X[:JUDGED]))
+
+
+def one_class(data: Data) -> dict[str, Side]:
+    X = data.X[data.y == commonest(data)]
+
+    def ours(seed: int) -> Any:
+        return KernelOneClass(0.1, RBF(data.gamma), random_state=seed).fit(X)
+
+    def theirs(seed: int) -> Any:
+        return svm.OneClassSVM(gamma=data.gamma, nu=0.1).fit(X)
+
+    return {"gramian": ours, "OneClassSVM": theirs}
+
+
+def commonest(data: Data) -> Any:
+    values, counts = np.unique(data.y, return_counts=True)
+    return values[counts.argmax()]
+
+
+def not_found(data: Data, model: Any) -> float:
+    """How badly rows of other classes are told from rows of the class that was fitted."""
+    return 1.0 - float(roc_auc_score(data.u == commonest(data), model.score_samples(data.T)))
 
 
 JOBS = [
@@ -264,104 +294,8 @@ JOBS = [
     Job("logistic regression", logistic, test_error, most=30_000, slack=0.05),
     Job("SVM", support_vectors, test_error, most=10_000, slack=0.05),
     Job("exact PCA, 20 components", components, unexplained, most=10_000, slack=1e-4),
+    Job("one class", one_class, not_found, most=30_000, slack=0.02),
     Job("Nyström features", features, features_error, slack=0.1),
     Job("random Fourier features", fourier, features_error, slack=0.1),
+    Job("TensorSketch", sketches, sketch_error, slack=0.1),
 ]
-
-
-class Line(NamedTuple):
-    job: str
-    data: str
-    n: int
-    seconds: dict[str, float]  # median of each side
-    losses: dict[str, float]  # mean of each side
-    slack: float
-
-    def ratio(self, other: str) -> float:
-        return self.seconds[other] / self.seconds["gramian"]
-
-    def counts(self, other: str) -> bool:
-        """Whether gramian's loss is no worse."""
-        return self.losses["gramian"] <= self.losses[other] * (1 + self.slack) + 1e-12
-
-    def shown(self, other: str) -> str:
-        ratio = self.ratio(other)
-        text = f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
-        return text if self.counts(other) else f"({text})"
-
-    @property
-    def others(self) -> list[str]:
-        return [name for name in self.seconds if name != "gramian"]
-
-    def __str__(self) -> str:
-        ratios = ", ".join(f"{name} {self.shown(name)}" for name in self.others)
-        losses = ", ".join(f"{loss:.4g}" for loss in self.losses.values())
-        seconds = f"{self.seconds['gramian']:.3g} s"
-        return " | ".join([self.job, self.data, f"{self.n:,}", seconds, ratios, losses])
-
-
-def measured(job: Job, data: Data) -> Line:
-    """Run all sides in turns, once to warm up, then in rounds with a seed each."""
-    sides = job.sides(data)
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
-    losses: dict[str, list[float]] = {name: [] for name in sides}
-    for seed in range(1 + MOST_ROUNDS):
-        for name, side in sides.items():
-            time.sleep(REST)
-            start = time.perf_counter()
-            result = side(seed)
-            seconds[name].append(time.perf_counter() - start)
-            losses[name].append(job.loss(data, result))
-        spent = sum(sum(each[1:]) for each in seconds.values())
-        if seed >= LEAST_ROUNDS and spent > LEAST_SECONDS * len(sides):
-            break
-    medians = {name: float(np.median(each[1:])) for name, each in seconds.items()}
-    means = {name: float(np.mean(each)) for name, each in losses.items()}
-    return Line(job.name, data.name, len(data.X), medians, means, job.slack)
-
-
-def lines(sizes: tuple[int, ...], only: str) -> Iterator[Line]:
-    for name in ("covtype", "mnist"):
-        for n in sizes:
-            data = load(name, n)
-            if data is None:
-                continue
-            for job in JOBS:
-                if re.search(only, job.name) and len(data.X) <= job.most:
-                    yield measured(job, data)
-
-
-def curves(found: list[Line]) -> str:
-    """A table of ratios by job and data, from few rows to many."""
-    names = list(dict.fromkeys(line.data for line in found))
-    pairs = dict.fromkeys((line.job, other) for line in found for other in line.others)
-    body = [
-        [job, other]
-        + [
-            " / ".join(line.shown(other) for line in found if line.job == job and line.data == name)
-            for name in names
-        ]
-        for job, other in pairs
-    ]
-    return table(["job", "against", *names], body)
-
-
-def main(full: bool, only: str) -> None:
-    warnings.simplefilter("ignore")  # of convergence, of either side
-    found = []
-    for line in lines(SIZES + MORE if full else SIZES, only):
-        found.append(line)
-        print(line, flush=True)
-    pairs = [(line, other) for line in found for other in line.others]
-    ratios = [line.ratio(other) for line, other in pairs if line.counts(other)]
-    below = sum(ratio < 1 for ratio in ratios)
-    print(f"\nRatios that count: {len(ratios)}, median {np.median(ratios):.1f}, {below} below 1.")
-    print(f"Ratios in brackets, where gramian's loss is worse: {len(pairs) - len(ratios)}.\n")
-    print(curves(found))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="up to all rows")
-    parser.add_argument("--only", metavar="PATTERN", default="", help="jobs that match")
-    main(**vars(parser.parse_args()))

@@ -1,8 +1,9 @@
-"""A picture of score against time: a panel for each set, a line for each method."""
+"""A picture of panels: in each, lines through the points of some series."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from gramian.analysis.report.colours import Look, looks
 from gramian.analysis.report.scales import Scale, linear_scale, log_scale
@@ -14,56 +15,69 @@ KEY = 34.0
 INK, SOFT, RULE = "#16181d", "#444c56", "#d7dce2"
 
 
-def chart(by_set: dict[str, list[Any]]) -> str:
-    """Return an SVG; results have a method, a score and seconds."""
-    methods = list(dict.fromkeys(each.method for own in by_set.values() for each in own))
-    look = looks(methods)
-    down = -(-len(by_set) // ACROSS)
+class Point(NamedTuple):
+    x: float
+    y: float
+    tip: str  # shown when the pointer is on it
+
+
+Panel: TypeAlias = Mapping[str, Sequence[Point]]  # points of each series
+
+
+def chart(panels: Mapping[str, Panel], *, title: str, said: str, even: float | None = None) -> str:
+    """Return an SVG; x is logarithmic.
+
+    ``said`` explains the axes below. If y are ratios, y is logarithmic too, and a line is drawn at
+    the ratio that is ``even``.
+    """
+    series = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    look = looks(series)
+    down = -(-len(panels) // ACROSS)
     width, height = ACROSS * WIDE, KEY + down * HIGH + 14
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" font-family="system-ui, sans-serif" '
-        f'font-size="11" fill="{INK}" role="img" aria-label="Score against seconds of fit and '
-        f'prediction, for {len(by_set)} data sets">',
+        f'font-size="11" fill="{INK}" role="img" aria-label="{escape(title)}">',
         f'<rect width="{width:g}" height="{height:g}" rx="8" fill="#ffffff"/>',
-        *_key(methods, look),
+        *_key(series, look),
     ]
-    for i, (name, results) in enumerate(by_set.items()):
+    for i, (name, panel) in enumerate(panels.items()):
         x, y = WIDE * (i % ACROSS), KEY + HIGH * (i // ACROSS)
         parts.append(f'<g transform="translate({x:g},{y:g})">')
-        parts += _panel(name, results, look)
+        parts += _panel(name, panel, look, even)
         parts.append("</g>")
-    said = "across: seconds for fit and prediction; up: accuracy, or R² (cadata, cpusmall)"
-    parts.append(f'<text x="{LEFT:g}" y="{height - 8:g}" fill="{SOFT}">{said}</text>')
+    parts.append(f'<text x="{LEFT:g}" y="{height - 8:g}" fill="{SOFT}">{escape(said)}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _key(methods: list[str], look: dict[str, Look]) -> list[str]:
-    step = (ACROSS * WIDE - LEFT) / len(methods)
+def _key(series: list[str], look: dict[str, Look]) -> list[str]:
+    step = (ACROSS * WIDE - LEFT) / len(series)
     return [
         f'<g transform="translate({LEFT + i * step:.1f},20)" fill="{look[name].light}">'
         f'<path d="{look[name].shape}"/><text x="9" y="4" fill="{INK}">{escape(name)}</text></g>'
-        for i, name in enumerate(methods)
+        for i, name in enumerate(series)
     ]
 
 
-def _panel(name: str, results: list[Any], look: dict[str, Look]) -> list[str]:
-    x = log_scale((r.seconds for r in results), LEFT, WIDE - RIGHT, _short, 34.0)
-    y = linear_scale((r.score for r in results), HIGH - BOTTOM, TOP, _short, 26.0)
+def _panel(name: str, panel: Panel, look: dict[str, Look], even: float | None) -> list[str]:
+    points = [point for own in panel.values() for point in own]
+    x = log_scale((point.x for point in points), LEFT, WIDE - RIGHT, _short, 34.0)
+    scale, more = (linear_scale, []) if even is None else (log_scale, [even])
+    y = scale([*(point.y for point in points), *more], HIGH - BOTTOM, TOP, _short, 26.0)
     parts = [f'<text x="{LEFT:g}" y="{TOP - 9:g}" font-weight="bold">{escape(name)}</text>']
     parts += _grid(x, y)
-    for method in dict.fromkeys(r.method for r in results):
-        own = sorted((r for r in results if r.method == method), key=lambda r: r.seconds)
-        points = [(x(r.seconds), y(r.score)) for r in own]
-        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        colour = look[method].light
+    if even is not None:
+        parts.append(f'<path d="M{LEFT:g},{y(even):.1f}H{WIDE - RIGHT:g}" stroke="{INK}"/>')
+    for series, own in panel.items():
+        own = sorted(own)
+        path = " ".join(f"{x(point.x):.1f},{y(point.y):.1f}" for point in own)
+        colour, shape = look[series].light, look[series].shape
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" opacity=".5"/>')
-        for (a, b), result in zip(points, own, strict=True):
-            tip = f"{method} {result.size}: {result.score:.4f} in {result.seconds:.2f} s"
-            parts.append(
-                f'<path transform="translate({a:.1f},{b:.1f})" d="{look[method].shape}" '
-                f'fill="{colour}"><title>{escape(tip)}</title></path>'
-            )
+        parts += [
+            f'<path transform="translate({x(point.x):.1f},{y(point.y):.1f})" d="{shape}" '
+            f'fill="{colour}"><title>{escape(point.tip)}</title></path>'
+            for point in own
+        ]
     return parts
 
 
@@ -92,4 +106,4 @@ def _grid(x: Scale, y: Scale) -> list[str]:
 
 
 def _short(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:.4g}"

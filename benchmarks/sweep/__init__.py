@@ -1,0 +1,1 @@
+"""gramian against scikit-learn at every size, from a thousand rows up."""

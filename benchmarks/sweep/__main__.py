@@ -174,6 +174,7 @@ def main() -> None:
         found.append(line)
         print(line, flush=True)
         if options.save:
+            options.save.parent.mkdir(parents=True, exist_ok=True)
             write_whole(options.save, json.dumps(found))
     show(found)
 

@@ -9,21 +9,30 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.threads import in_order
-from gramian.backend.typing import BlockSum, DType, Indices, Sums, T
+from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows import walks
 from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk, even_spans, write_span
+from gramian.rows.walks import Walk, even_spans
 
 # The first row of a block, the one after its last, and a function that returns it.
 Block: TypeAlias = tuple[int, int, Callable[[], Array]]
+
+
+class Blocking(NamedTuple):
+    """The sizes of a walk: how many blocks of how many rows are in memory at once."""
+
+    threads: int  # each works on one block
+    rows: int  # at most, in a block
+    row_bytes: int  # memory of a row of a block
+    waiting: int  # blocks that may be in progress, or whose results wait to be added
 
 
 class BlockRows(Rows):
@@ -44,106 +53,79 @@ class BlockRows(Rows):
     def place(self) -> Place:  # type: ignore[override]
         return Place(self.shape[0], self.example())
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.target(self.shape[0], self.example())
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
+        out = walk.into
+        if out is None:
+            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
 
-        def one(item: Block) -> None:
-            start, stop, read = item
-            write_span(out, start, stop, aligned, partial(function, read()))
+        def one(x: Array, *parts: Array) -> None:
+            target = parts[-1]
+            result = function(x, *parts[:-1], out=target)
+            if result is not target:
+                target[...] = result
 
-        deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
+        deque(self._run(one, (*aligned, out), walk), maxlen=0)
         return out
 
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
-        together = (*aligned, *(state or ()))
-
-        def one(item: Block) -> Sums:
-            start, stop, read = item
-            return function(read(), *[array_ops.span(a, start, stop) for a in together])
-
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         total: list[Array] = []
         single = False
         rows = self._unconverted() if walk.stored else self
-        for part in rows._run(one, rows.spans(walk.work_bytes, walk.start), walk):
+        for part in rows._run(function, (*aligned, *(state or ())), walk):
             single = not isinstance(part, tuple)
-            parts = (part,) if single else part
-            if total:
-                for i, p in enumerate(parts):  # in place, because sums may be large
-                    total[i] += p
-            else:
-                total = [_as_float64(p) for p in parts]
+            for i, one in enumerate((part,) if single else part):
+                if i < len(total):
+                    total[i] += one  # in place, because sums may be large
+                else:
+                    xp = array_ops.namespace(one)
+                    total.append(xp.astype(one, xp.float64))  # a copy
         result = total[0] if single else tuple(total)
         return result if state is None else (result, list(state))
 
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        """Divide the rows from ``start`` into blocks (first, last + 1) that fit cache and budget.
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        size, n = self._blocking(row_bytes, result_bytes), self.shape[0]
+        blocks = min(size.threads * min(size.rows, n), n) * size.row_bytes
+        return blocks + (size.waiting + 2) * result_bytes
 
-        Each block needs ``row_bytes`` per row in addition to the rows themselves.
-        """
-        workers = self._workers()
-        if workers * self._needed(row_bytes) > config.memory_budget():
+    def _run(self, function: Callable[..., T], aligned: Aligned, walk: Walk) -> Iterator[T]:
+        """Yield ``function(block, *aligned_blocks)`` for each block of rows, in their order."""
+        size = self._blocking(walk.row_bytes or 0, walk.result_bytes)
+        if size.threads * size.row_bytes > config.memory_budget():
             config.check_fits(
-                workers * self._needed(row_bytes),
-                f"even one row of this computation in each of {counted(workers, 'thread')}",
+                size.threads * size.row_bytes,
+                f"even one row of this computation in each of {counted(size.threads, 'thread')}",
                 "Set n_threads=1",
             )
-        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
+        spans = even_spans(walk.start, self.shape[0], size.rows)
 
-    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        rows = min(self._most_rows(row_bytes), self.shape[0])
-        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
-        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
+        def one(item: Block) -> T:
+            start, stop, read = item
+            return function(read(), *[array_ops.span(a, start, stop) for a in aligned])
+
+        threads = 1 if walk.serial else size.threads
+        return in_order(one, self._blocks(spans), threads, walk.label, len(spans), size.waiting)
+
+    def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
+        """Return the sizes of a walk: blocks fit the cache and the memory budget.
+
+        It needs ``row_bytes`` per row in addition to the rows, and ``result_bytes`` per result.
+        """
+        on_device, budget = array_ops.is_foreign(self.example()), config.memory_budget()
+        threads = 1 if on_device else config.n_threads()
+        needed = row_bytes + self._held * self.row_bytes
+        # Blocks should take a small part of the budget, and never more than half of it: the rest
+        # is for the results.
+        target = min(walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES, budget // 32)
+        rows = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
+        rows = min(rows, max(budget // 2 // threads // max(needed, 1), 1))
+        waiting = 1 if threads == 1 else 2 * threads + 1
+        if result_bytes:
+            waiting = min(waiting, max(budget // 4 // result_bytes - 2, 1))
+        return Blocking(threads, rows, needed, waiting)
 
     def _unconverted(self) -> BlockRows:
         """Return these rows in their stored dtype, if blocks can have it."""
         return self
-
-    def _needed(self, row_bytes: int) -> int:
-        """Return the memory of one row in each thread."""
-        return row_bytes + self._held * self.row_bytes
-
-    def _most_rows(self, row_bytes: int) -> int:
-        """Return the largest number of rows in a block."""
-        on_device = array_ops.is_foreign(self.example())
-        target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
-        # Blocks should take a small part of the budget, and never more than half of it: the rest
-        # is for the results.
-        target = min(target, config.memory_budget() // 32)
-        budget = config.memory_budget() // 2 // self._workers()
-        fitting = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
-        return min(fitting, max(budget // max(self._needed(row_bytes), 1), 1))
-
-    def _reading_bytes(self) -> int:
-        """Return the memory that reading needs in addition to the blocks."""
-        return 0
-
-    def _waiting(self, result_bytes: int = 0) -> int:
-        """Return how many blocks may be in progress or waiting to be added."""
-        workers = self._workers()
-        most = 1 if workers == 1 else 2 * workers + 1
-        if not result_bytes:
-            return most
-        return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
-
-    def _workers(self) -> int:
-        return 1 if array_ops.is_foreign(self.example()) else config.n_threads()
-
-    def _run(
-        self,
-        function: Callable[[Block], T],
-        spans: Sequence[tuple[int, int]],
-        walk: Walk,
-    ) -> Iterator[T]:
-        """Yield the results of ``function`` on the items of ``_blocks``, in their order."""
-        workers = 1 if walk.serial else self._workers()
-        waiting = self._waiting(walk.result_bytes)
-        return in_order(function, self._blocks(spans), workers, walk.label, len(spans), waiting)
 
     def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         """Yield start, stop and a function that returns the block, for each span.
@@ -152,12 +134,6 @@ class BlockRows(Rows):
         """
         for start, stop in spans:
             yield start, stop, partial(self.block, start, stop)
-
-
-def _as_float64(x: Array) -> Array:
-    """Return a copy of x in float64."""
-    xp = array_ops.namespace(x)
-    return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)
 
 
 class ArrayRows(BlockRows):
@@ -253,8 +229,8 @@ class StoredRows(ArrayRows):
         super().__init__(data)
         self.dtype = data.dtype
 
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        return [(start, self.shape[0])]
+    def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
+        return super()._blocking(row_bytes, result_bytes)._replace(rows=max(self.shape[0], 1))
 
 
 class ChosenRows(ArrayRows):

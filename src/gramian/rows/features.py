@@ -116,7 +116,7 @@ class FeatureRows(Rows):
 
     def _wider(self, walk: Walk) -> Walk:
         """Return the walk over the underlying rows, with memory for the features."""
-        row_bytes, serial = walk.work_bytes + self._row_bytes, walk.serial or self.serial
+        row_bytes, serial = (walk.row_bytes or 0) + self._row_bytes, walk.serial or self.serial
         return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
 
     def matmul(self, V: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +13,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, Indices, State, Sums
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk, write_span
+from gramian.rows.walks import Walk
 
 
 class JoinedRows(Rows):
@@ -49,13 +48,12 @@ class JoinedRows(Rows):
         return out
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
-        out = walk.target(self.shape[0], self.example())
-
-        def member(rows: Rows, *parts: Array, out: Array) -> Array:
-            return rows._map(function, parts, replace(walk, into=out))
-
+        out = walk.into
+        if out is None:
+            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
         for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            write_span(out, start, stop, aligned, partial(member, rows))
+            *parts, target = (array_ops.span(a, start, stop) for a in (*aligned, out))
+            rows._map(function, tuple(parts), replace(walk, into=target))
         return out
 
     def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -51,10 +52,13 @@ class Parts:
     ) -> None:
         self.order = order
         self.dtype = members[0].dtype
-        rows, columns = zip(*[part.shape for part in members], strict=True)
+        shapes = [part.shape for part in members]
+        rows, columns = zip(*shapes, strict=True)
+        self.shape = sum(rows), sum(columns)  # the number of rows, and of columns in total
         self.columns = slices(columns)
         self._members = list(members)
         self._rows = slices(rows)
+        self._numbers = sum(map(prod, shapes))  # in all parts
         self._stored = stored
 
     def __iter__(self) -> Iterator[Rows]:
@@ -65,11 +69,6 @@ class Parts:
 
     def __getitem__(self, i: int) -> Rows:
         return self._members[i]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The number of rows and the total number of columns."""
-        return self._rows[-1].stop, self.columns[-1].stop
 
     @property
     def place(self) -> Place:
@@ -156,6 +155,8 @@ class Parts:
         """Return the features of the rows with these numbers, stored in memory."""
         numbers = np.asarray(numbers)
         where = numbers if self.order is None else _inverse(self.order)[numbers]
+        if len(self._members) == 1:
+            return Parts([ArrayRows(self._members[0].take(where))])
         parts, order = [], []
         for part, rows in zip(self._members, self._rows, strict=True):
             inside = np.flatnonzero((where >= rows.start) & (where < rows.stop))
@@ -222,8 +223,7 @@ class Parts:
 
     def nbytes(self, *, half: bool = False) -> int:
         """Return the memory that the features of all rows take if they are stored."""
-        numbers = sum([part.shape[0] * part.shape[1] for part in self._members])
-        return numbers * (2 if half else array_ops.itemsize(self.dtype))
+        return self._numbers * (2 if half else array_ops.itemsize(self.dtype))
 
     def order_nbytes(self) -> int:
         """Return the memory of the order of the rows."""

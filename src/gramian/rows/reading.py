@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 
 import numpy as np
 import sklearn
@@ -10,13 +11,13 @@ from sklearn.utils import check_array, column_or_1d
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import in_order
 from gramian.backend.typing import ArrayLike, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
 from gramian.rows.base import Rows
 from gramian.rows.files import formats
+from gramian.rows.walks import Walk
 
 
 def as_rows(
@@ -173,19 +174,15 @@ def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> A
 
 
 def _check_finite(rows: ArrayRows, name: str) -> None:
-    def check(span: tuple[int, int]) -> tuple[int, int] | None:
-        block = array_ops.span(rows.data, *span)
+    def check(block: Array, numbers: range) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             if array_ops.all_finite(block):
-                return None
+                return
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(block)))[0]
-        return span[0] + int(row), int(column)
-
-    found = in_order(check, rows.spans(0), rows._workers(), f"checking {name}")
-    places = [place for place in found if place is not None]
-    if places:
-        row, column = places[0]
         raise ValueError(
-            f"Input {name} contains NaN or infinity: the first is in row {row}, column {column}. "
-            "Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+            f"Input {name} contains NaN or infinity: the first is in row {numbers[row]}, column "
+            f"{column}. Drop such rows or fill them in (scikit-learn's SimpleImputer)."
         )
+
+    walk = Walk(label=f"checking {name}")
+    deque(rows._run(check, (range(rows.shape[0]),), walk), maxlen=0)

@@ -6,7 +6,6 @@ in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -70,31 +69,9 @@ class Walk:
         return replace(self, dtype=dtype, row_bytes=row_bytes)
 
     @property
-    def work_bytes(self) -> int:
-        """The memory that the function uses per row; 0 if unknown."""
-        return self.row_bytes or 0
-
-    @property
     def ending(self) -> tuple[int, ...]:
         """The shape of the result of ``map`` without its first axis."""
         return () if self.width is None else (self.width,)
-
-    def target(self, n: int, example: Array) -> Array:
-        """Return the array for the result of ``map`` on n rows: ``into``, or a new one."""
-        if self.into is not None:
-            return self.into
-        return array_ops.empty((n, *self.ending), example, self.dtype)
-
-
-def write_span(
-    out: Array, start: int, stop: int, aligned: tuple[Array, ...], function: Callable[..., Array]
-) -> None:
-    """Write ``function(*aligned_parts, out=part)`` to rows start to stop of ``out``."""
-    target = array_ops.span(out, start, stop)
-    parts = (array_ops.span(a, start, stop) for a in aligned)
-    result = function(*parts, out=target)
-    if result is not target:
-        target[...] = result
 
 
 def by_label(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,8 +94,7 @@ def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
     busy, and yet the spans do not depend on the number of threads.
     """
     n = stop - start
-    count = -(-n // most)
-    if count > 1:
-        count = min(-(-count // 4) * 4, n)
-    edges = [start + n * i // max(count, 1) for i in range(count + 1)]
-    return list(pairwise(edges))
+    if n <= most:
+        return [(start, stop)] if n > 0 else []
+    count = min(-(-n // most // 4) * 4, n)
+    return list(pairwise([start + n * i // count for i in range(count + 1)]))

@@ -36,6 +36,7 @@ from gramian import (
 )
 from gramian.rows.files import formats
 from gramian.rows.files import rows as file_rows
+from gramian.rows.walks import Walk
 from gramian.tables import open_table
 from gramian.tables.sources import check_name
 from gramian.testing import check_rows
@@ -588,10 +589,9 @@ class TestErrors:
             )
             small = open_rows(tmp_path / "small.parquet")
             before = pa.total_allocated_bytes()
-            peak = 0
-            for _, _, block in small._blocks(small.spans(0)):
-                block()
-                peak = max(peak, pa.total_allocated_bytes() - before)
+            with gramian.config_context(n_threads=1):
+                sizes = small._run(lambda _: pa.total_allocated_bytes() - before, (), Walk())
+                peak = max(sizes)
             assert peak <= small._reading_bytes() <= 25e6
         with gramian.config_context(memory_budget="1GB"):
             assert_array_equal(rows.take([5, 3999]), X[[5, 3999]])

@@ -37,14 +37,11 @@ class ClusterParts(Parts):
         self._members, self._stored, self.order = [], None, None
         self.dtype = dtype
         self.columns = slices(map_.width for map_ in maps)
+        self.shape = self._cluster.n, self.columns[-1].stop
 
     @property
     def place(self) -> Cluster:
         return self._cluster
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._cluster.n, self.columns[-1].stop
 
     @cached_property
     def sizes(self) -> list[int]:

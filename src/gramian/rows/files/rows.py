@@ -31,6 +31,9 @@ class _OnDisk(BlockRows):
         """Whether ``persist`` reads the rows into memory."""
         return self.shape[0] * self.row_bytes + self._reader_bytes() <= config.memory_budget() // 2
 
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return super().walk_bytes(row_bytes, result_bytes) + self._reading_bytes()
+
     def _reading_bytes(self) -> int:
         return 2 * _batch_bytes() + self._reader_bytes()  # waiting blocks may belong to two batches
 

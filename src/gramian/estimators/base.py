@@ -195,8 +195,7 @@ class KernelEstimator(KernelParameter, ABC):
         first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
         estimates: dict[Hashable, MemoryEstimate] = {}
         for way, steps in self._ways(rows, **known).items():
-            amounts = [{"rows": read, **step} for step in (first, *steps)]
-            estimates[way] = MemoryEstimate.peak(amounts)
+            estimates[way] = MemoryEstimate.peak((first, *steps), {"rows": read})
         return estimates
 
     @abstractmethod

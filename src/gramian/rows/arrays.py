@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,14 +49,11 @@ class BlockRows(Rows):
     def block(self, start: int, stop: int) -> Array:
         """Return rows start to stop as an array in memory, in the working dtype."""
 
-    @property
-    def place(self) -> Place:  # type: ignore[override]
-        return Place(self.shape[0], self.example())
-
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         out = walk.into
         if out is None:
-            out = array_ops.empty((self.shape[0], *walk.ending), self.example(), walk.dtype)
+            shape = (self.shape[0], *walk.ending)
+            out = array_ops.empty(shape, self.place.reference, walk.dtype)
 
         def one(x: Array, *parts: Array) -> None:
             target = parts[-1]
@@ -110,7 +107,7 @@ class BlockRows(Rows):
 
         It needs ``row_bytes`` per row in addition to the rows, and ``result_bytes`` per result.
         """
-        on_device, budget = array_ops.is_foreign(self.example()), config.memory_budget()
+        on_device, budget = array_ops.is_foreign(self.place.reference), config.memory_budget()
         threads = 1 if on_device else config.n_threads()
         needed = row_bytes + self._held * self.row_bytes
         # Blocks should take a small part of the budget, and never more than half of it: the rest
@@ -198,8 +195,9 @@ class ArrayRows(BlockRows):
     def _unconverted(self) -> BlockRows:
         return StoredRows(self.data)
 
-    def example(self) -> Array:
-        return array_ops.empty((0,), self.data, self.dtype)
+    @cached_property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], array_ops.empty((0,), self.data, self.dtype))
 
     def choose(self, numbers: np.ndarray) -> Rows:
         return ChosenRows(self, numbers)

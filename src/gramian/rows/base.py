@@ -39,7 +39,8 @@ class Rows(ABC):
         The array API namespace of the blocks.
     place : Place
         Where the rows are: this process, a device or a cluster. It creates arrays that are walked
-        with the rows, and converts results to the caller's array type.
+        with the rows, and converts results to the caller's array type. ``place.reference`` is an
+        empty array with the library and device of blocks.
     names : list of str or None
         The names of the columns, if known.
     are_objects : bool
@@ -119,10 +120,6 @@ class Rows(ABC):
     @abstractmethod
     def collect(self) -> Array:
         """Return all rows as one array in memory."""
-
-    @abstractmethod
-    def example(self) -> Array:
-        """Return an empty array with the library, device and dtype of results."""
 
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         """Return the memory that a walk with these sizes needs, excluding the result of ``map``."""

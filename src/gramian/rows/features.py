@@ -92,7 +92,7 @@ class FeatureRows(Rows):
 
     def take(self, indices: Indices) -> Array:
         if len(indices) == 0:  # kernels cannot take the maximum over an empty block
-            return array_ops.empty((0, self.shape[1]), self.example(), self.dtype)
+            return array_ops.empty((0, self.shape[1]), self.place.reference, self.dtype)
         taken = self.rows.take(indices)
         if len(indices) <= walks.LEAST_ROWS:
             return self.features(taken)
@@ -135,14 +135,11 @@ class FeatureRows(Rows):
         return self.rows._map(product, (), self._wider(walk))
 
     def collect(self) -> Array:
-        return array_ops.like(self._values(), self.example())
+        return array_ops.like(self._values(), self.place.reference)
 
     def _values(self) -> Array:
         walk = Walk(self.shape[1], self.dtype, row_bytes=0, label="features")
         return self.rows._map(self.features, (), self._wider(walk))
-
-    def example(self) -> Array:
-        return array_ops.empty((0,), self.rows.example(), self.dtype)
 
     def choose(self, numbers: np.ndarray) -> Rows:
         product = self.product and (self.product[0].choose(numbers), self.product[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -52,13 +51,10 @@ class Parts:
     ) -> None:
         self.order = order
         self.dtype = members[0].dtype
-        shapes = [part.shape for part in members]
-        rows, columns = zip(*shapes, strict=True)
-        self.shape = sum(rows), sum(columns)  # the number of rows, and of columns in total
+        rows, columns = zip(*[part.shape for part in members], strict=True)
         self.columns = slices(columns)
         self._members = list(members)
         self._rows = slices(rows)
-        self._numbers = sum(map(prod, shapes))  # in all parts
         self._stored = stored
 
     def __iter__(self) -> Iterator[Rows]:
@@ -69,6 +65,11 @@ class Parts:
 
     def __getitem__(self, i: int) -> Rows:
         return self._members[i]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and the total number of columns."""
+        return self._rows[-1].stop, self.columns[-1].stop
 
     @property
     def place(self) -> Place:
@@ -93,7 +94,7 @@ class Parts:
 
     def example(self) -> Array:
         """Return an empty array with the library, device and dtype of features."""
-        return self._members[0].example()
+        return array_ops.empty((0,), self._members[0].place.reference, self.dtype)
 
     # Walks.
 
@@ -223,7 +224,8 @@ class Parts:
 
     def nbytes(self, *, half: bool = False) -> int:
         """Return the memory that the features of all rows take if they are stored."""
-        return self._numbers * (2 if half else array_ops.itemsize(self.dtype))
+        numbers = sum([part.shape[0] * part.shape[1] for part in self._members])
+        return numbers * (2 if half else array_ops.itemsize(self.dtype))
 
     def order_nbytes(self) -> int:
         """Return the memory of the order of the rows."""

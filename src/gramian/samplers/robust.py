@@ -12,7 +12,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
-from gramian.samplers.base import Landmarks, Sampler, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, dense_row_bytes, host_diagonal
 from gramian.samplers.centroids import KMeansCentres
 from gramian.samplers.pivoted import pivoted_cholesky
 
@@ -92,7 +92,7 @@ class RobustCentres(Sampler):
         return max(KMeansCentres().select_bytes(rows, m), own)
 
     def landmark_bytes(self, rows: Rows) -> int:
-        return max(KMeansCentres().landmark_bytes(rows), rows.row_bytes)
+        return max(dense_row_bytes(rows), rows.row_bytes)
 
     @staticmethod
     def _inspected(rows: Rows, m: int) -> int:

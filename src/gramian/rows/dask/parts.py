@@ -37,11 +37,14 @@ class ClusterParts(Parts):
         self._members, self._stored, self.order = [], None, None
         self.dtype = dtype
         self.columns = slices(map_.width for map_ in maps)
-        self.shape = self._cluster.n, self.columns[-1].stop
 
     @property
     def place(self) -> Cluster:
         return self._cluster
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._cluster.n, self.columns[-1].stop
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -53,7 +56,7 @@ class ClusterParts(Parts):
         return sum(size * map_.row_evaluations for size, map_ in pairs)
 
     def example(self) -> Array:
-        return self._cluster.example(self.dtype)
+        return array_ops.empty((0,), self._cluster.reference, self.dtype)
 
     def nbytes(self, *, half: bool = False) -> int:
         return self.shape[0] * self.widest * (2 if half else array_ops.itemsize(self.dtype))

@@ -204,12 +204,13 @@ class KernelEstimator(KernelParameter, ABC):
 
     def _check_memory(
         self, estimates: Mapping[Hashable, MemoryEstimate], rows: Rows, advice: Callable[[], str]
-    ) -> None:
-        """Raise an error before a fit that would exceed the memory budget in every way."""
-        need = affordable(estimates)
-        if not need.fits():
+    ) -> frozenset[Hashable]:
+        """Return the ways to fit that exceed the memory budget; if all do, raise an error."""
+        too_large = frozenset(way for way, need in estimates.items() if not need.fits())
+        if len(too_large) == len(estimates):
             what = f"a fit of {type(self).__name__} to rows of shape {rows.shape}"
-            need.check(what, advice())
+            affordable(estimates).check(what, advice())
+        return too_large
 
 
 def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:

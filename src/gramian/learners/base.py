@@ -112,7 +112,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        self._check_memory(costs, rows, partial(self._advice, planned, n_targets))
+        advice = partial(self._advice, planned, n_targets)
+        too_large = self._check_memory(costs, rows, advice)
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -120,7 +121,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             input_rows=input_rows,
             weights=weights,
             rng=rng,
-            too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
+            too_large=too_large,
         )
 
     def _advice(self, planned: Gram | Plan, n_targets: int) -> str:

@@ -179,6 +179,8 @@ class Parts:
 
     def choose(self, positions: np.ndarray) -> Parts:
         """Select rows, without copying, by ascending positions in the order of the parts."""
+        if len(self._members) == 1:
+            return Parts([self._members[0].choose(positions)])
         edges = np.searchsorted(positions, [0, *(rows.stop for rows in self._rows)])
         return Parts(
             [

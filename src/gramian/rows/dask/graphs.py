@@ -24,7 +24,8 @@ with optional.needed("dask", "Working on dask collections"):
 
 Key: TypeAlias = str | tuple[str | int, ...]  # of a task
 Piece: TypeAlias = Delayed | chunks.Constant
-Task: TypeAlias = tuple[Any, ...]  # a function and its arguments, to be a chunk of an array
+# A function and its arguments, to be a chunk of an array.
+Task: TypeAlias = tuple[Callable[..., object], *tuple[object, ...]]
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -55,13 +56,6 @@ class Short(da.Array):
         self.pieces = pieces
         vars(self).update(known)
         return self
-
-
-def constant(value: float, lengths: Sequence[int]) -> Short:
-    """Return an array with the same number for each row."""
-    array = da.full(sum(lengths), value, chunks=(tuple(lengths),), dtype=np.float64)
-    pieces = [chunks.Constant(value, length) for length in lengths]
-    return Short.of(array, pieces, constant=value)
 
 
 def one_of(results: Array, slot: int, like: da.Array) -> Short:

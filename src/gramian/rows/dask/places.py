@@ -23,7 +23,6 @@ from gramian.rows.dask.graphs import (
     check_length,
     chunks_of,
     computed,
-    constant,
     joined,
     made,
     one_of,
@@ -177,7 +176,9 @@ class Cluster(Place):
         return values if host is None or values.dtype == host else values.astype(host)
 
     def constant(self, value: float) -> Array:
-        return constant(value, self.lengths)
+        array = da.full(self.n, value, chunks=(self.lengths,), dtype=np.float64)
+        pieces = [chunks.Constant(value, length) for length in self.lengths]
+        return Short.of(array, pieces, constant=value)
 
     def column(self, values: ArrayLike, dtype: DType = None) -> Array:
         one = np.ndim(values) == 0
@@ -305,7 +306,7 @@ class Cluster(Place):
             members.append(self.of_pieces(pieces, lengths) if pieces else ArrayRows(self.take([])))
         return [rows._maker()(group) for group in members]
 
-    def of_pieces(self, pieces: list[Task], lengths: list[int]) -> DaskRows:
+    def of_pieces(self, pieces: Sequence[Task], lengths: list[int]) -> DaskRows:
         """Return rows whose chunks are these tasks."""
         dtype = array_ops.host_dtype(self.reference.dtype)
         return self.derived(joined(pieces, lengths, (int(self.data.shape[1]),), dtype))

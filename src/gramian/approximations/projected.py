@@ -16,7 +16,7 @@ from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.pairings import Tile, tile_memory
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, Rows, even_spans, walks
+from gramian.rows import ArrayRows, Rows, arrays, even_spans
 from gramian.samplers import Landmarks
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class ProjectedKernel:
                 out += self.offset
             return out
         # The program takes larger blocks than tiles of kernel values leave room for.
-        room = min(walks.DEVICE_BYTES, config.memory_budget() // 32)
+        room = min(arrays.DEVICE_BYTES, config.memory_budget() // 32)
         for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes, 1)):
             self._stored(x[start:stop, :], out[start:stop, :])
         return out

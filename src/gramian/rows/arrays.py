@@ -1,6 +1,7 @@
 """Rows walked in this process, block by block: base class, and rows of one array.
 
-Blocks fit the cache and the memory budget, and each thread works on one.
+Blocks fit the cache and the memory budget, and each thread works on one. Results do not depend on
+the number of threads: only sizes determine the blocks, and sums are added in their order.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.threads import in_order
 from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums, T
 from gramian.backend.wording import counted
-from gramian.rows import walks
-from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk, even_spans
+from gramian.rows.base import Place, Rows, Walk
+
+# The block of a thread should fit its cache; a GPU needs far larger blocks.
+CACHE_BYTES = 4 * 1024**2
+DEVICE_BYTES = 1024 * 1024**2
+LEAST_ROWS = 256  # fewer would make matrix products slow
 
 # The first row of a block, the one after its last, and a function that returns it.
 Block: TypeAlias = tuple[int, int, Callable[[], Array]]
@@ -112,8 +118,8 @@ class BlockRows(Rows):
         needed = row_bytes + self._held * self.row_bytes
         # Blocks should take a small part of the budget, and never more than half of it: the rest
         # is for the results.
-        target = min(walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES, budget // 32)
-        rows = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
+        target = min(DEVICE_BYTES if on_device else CACHE_BYTES, budget // 32)
+        rows = max(target // max(row_bytes + self.row_bytes, 1), LEAST_ROWS)
         rows = min(rows, max(budget // 2 // threads // max(needed, 1), 1))
         waiting = 1 if threads == 1 else 2 * threads + 1
         if result_bytes:
@@ -255,3 +261,29 @@ class ChosenRows(ArrayRows):
         if self.shape[0] * self.row_bytes > config.memory_budget() // 2:
             return self
         return ArrayRows(self.collect())
+
+
+def by_label(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers in the order of their labels (n,), and where each label ends (count,).
+
+    Rows of one label stay in their order. SciPy's change of a matrix from columns to rows counts
+    the labels, which takes far less than sorting them.
+    """
+    n = len(labels)
+    kind: DType = np.int32 if n < np.iinfo(np.int32).max else np.int64
+    marked = np.ones(n, dtype=np.int8), labels.astype(kind), np.arange(n + 1, dtype=kind)
+    marks = scipy.sparse.csc_array(marked, shape=(count, n)).tocsr()
+    return marks.indices, marks.indptr[1:]
+
+
+def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
+    """Divide a range into spans of nearly equal length, at most ``most`` each.
+
+    If there are several, their number is a multiple of four. This keeps two or four threads equally
+    busy, and yet the spans do not depend on the number of threads.
+    """
+    n = stop - start
+    if n <= most:
+        return [(start, stop)] if n > 0 else []
+    count = min(-(-n // most // 4) * 4, n)
+    return list(pairwise([start + n * i // count for i in range(count + 1)]))

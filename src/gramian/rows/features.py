@@ -12,11 +12,10 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums
-from gramian.rows import walks
+from gramian.rows import arrays
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
+from gramian.rows.base import Rows, Walk
 from gramian.rows.joined import JoinedRows
-from gramian.rows.walks import Walk
 
 MOST_FUSED = 64  # columns that features are multiplied with; fused, more compute values repeatedly
 
@@ -94,7 +93,7 @@ class FeatureRows(Rows):
         if len(indices) == 0:  # kernels cannot take the maximum over an empty block
             return array_ops.empty((0, self.shape[1]), self.place.reference, self.dtype)
         taken = self.rows.take(indices)
-        if len(indices) <= walks.LEAST_ROWS:
+        if len(indices) <= arrays.LEAST_ROWS:
             return self.features(taken)
         return self.on(ArrayRows(taken)).collect()  # in blocks, with threads
 

@@ -12,8 +12,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, Indices, State, Sums
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk
+from gramian.rows.base import Place, Rows, Walk
 
 
 class JoinedRows(Rows):

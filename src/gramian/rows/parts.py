@@ -12,11 +12,10 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.threads import side_by_side
 from gramian.backend.typing import Aligned, BlockSum, DType, State, Sums, T
-from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Place, Rows
+from gramian.rows.arrays import ArrayRows, by_label
+from gramian.rows.base import Place, Rows, Walk
 from gramian.rows.features import FeatureRows, held
 from gramian.rows.joined import JoinedRows
-from gramian.rows.walks import Walk, by_label
 
 LEAST_KEPT = 0.02  # the smallest fraction of rows worth storing
 

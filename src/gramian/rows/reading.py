@@ -15,9 +15,8 @@ from gramian.backend.typing import ArrayLike, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
+from gramian.rows.base import Rows, Walk
 from gramian.rows.files import formats
-from gramian.rows.walks import Walk
 
 
 def as_rows(
@@ -73,7 +72,7 @@ def as_rows(
     if is_collection(X):
         return _rows_of_dask(X, name, owner, min_rows)
     if is_path(X) and not objects:
-        return _rows_of_file(X, name, owner, min_rows)
+        return _rows_of_file(X, owner, min_rows)
     if objects is None:
         objects = not object_rows.is_table(X)
     if objects:
@@ -96,11 +95,11 @@ def as_labels(y: ArrayLike) -> Array:
     return y
 
 
-def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_file(path: PathLike, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.files.opening import open_rows
 
     rows = open_rows(path)
-    _check_least(rows.shape, name, owner, min_rows)
+    _check_least(rows.shape, owner, min_rows)
     return rows.persist()
 
 
@@ -118,11 +117,11 @@ def _rows_of_dask(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> 
     from gramian.rows.dask.rows import DaskRows
 
     rows = DaskRows(X, name=name)
-    _check_least(rows.shape, name, owner, min_rows)
+    _check_least(rows.shape, owner, min_rows)
     return rows
 
 
-def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows: int) -> None:
+def _check_least(shape: tuple[int, ...], owner: str | None, min_rows: int) -> None:
     by = f" by {owner}" if owner else ""
     for size, least, what in zip(shape, (min_rows, 1), ("sample", "feature"), strict=True):
         if size < least:
@@ -168,7 +167,7 @@ def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> A
         )
     if array_ops.kind(X, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    _check_least(X.shape, name, owner, min_rows)
+    _check_least(X.shape, owner, min_rows)
     # A fit does not propagate gradients, so use only the values.
     return X.detach() if hasattr(X, "detach") else X
 

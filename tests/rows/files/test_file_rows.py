@@ -34,9 +34,9 @@ from gramian import (
     open_rows,
     relative_error,
 )
+from gramian.rows import Walk
 from gramian.rows.files import formats
 from gramian.rows.files import rows as file_rows
-from gramian.rows.walks import Walk
 from gramian.tables import open_table
 from gramian.tables.sources import check_name
 from gramian.testing import check_rows
@@ -379,7 +379,7 @@ class TestLearning:
         X = rng.standard_normal((20_000, 5))
         np.save(tmp_path / "x.npy", X)
         rows = open_rows(tmp_path / "x.npy")
-        monkeypatch.setattr(gramian.rows.walks, "CACHE_BYTES", 1)
+        monkeypatch.setattr(gramian.rows.arrays, "CACHE_BYTES", 1)
         monkeypatch.setattr(file_rows, "BATCH_BYTES", 1000)
         read, done, ahead = [], [], []
         original = FileRows._pieces

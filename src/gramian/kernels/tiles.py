@@ -123,12 +123,8 @@ def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
 
 def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel | None:
     """Return GPU programs that multiply with kernel values; None if they cannot be used."""
-    example = points.place.reference
-    if (
-        points.are_objects
-        or example.dtype != points.xp.float32
-        or not array_ops.runs_triton(example)
-    ):
+    single = not points.are_objects and points.dtype == points.xp.float32
+    if not single or not array_ops.runs_triton(points.place.reference):
         return None
     form = kernel.gpu_form()
     if form is None:

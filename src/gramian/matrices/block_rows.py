@@ -34,7 +34,8 @@ class Grouped:
     @classmethod
     def planned(cls, rows: Rows, sizes: np.ndarray) -> Grouped:
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return cls(rows.place.reference, np.empty(0, dtype=np.int32), edges, rows.row_bytes)
+        points = array_ops.empty((0,), rows.place.reference, rows.dtype)
+        return cls(points, np.empty(0, dtype=np.int32), edges, rows.row_bytes)
 
     def __len__(self) -> int:
         return len(self.edges) - 1

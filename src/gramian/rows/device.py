@@ -95,7 +95,7 @@ class DeviceRows(BlockRows):
 
     @property
     def place(self) -> Place:  # type: ignore[override]
-        return DevicePlace(self.shape[0], self._reference)
+        return DevicePlace(self.shape[0], array_ops.empty((0,), self._reference, self.dtype))
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         if walk.into is None or array_ops.is_foreign(walk.into):

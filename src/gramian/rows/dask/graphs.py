@@ -78,7 +78,7 @@ def tree(totals: list[Delayed], places: list[str]) -> Delayed:
     by_place: dict[str, list[Delayed]] = {}
     for total, place in zip(totals, places, strict=True):
         by_place.setdefault(place, []).append(total)
-    return _added_up([_added_up(group) for group in by_place.values()])
+    return _added_up(list(map(_added_up, by_place.values())))
 
 
 def _added_up(totals: list[Delayed]) -> Delayed:
@@ -234,7 +234,7 @@ def with_known_chunks(data: da.Array) -> da.Array:
 
 
 def _without_empty(data: da.Array) -> da.Array:
-    lengths = tuple(n for n in data.chunks[0] if n) or (0,)
+    lengths = tuple(filter(None, data.chunks[0])) or (0,)
     return data if len(lengths) == len(data.chunks[0]) else data.rechunk((lengths, data.chunks[1]))
 
 

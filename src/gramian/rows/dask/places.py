@@ -137,7 +137,7 @@ class Cluster(Place):
             place = self.derived(self.data[walk.start :], checked=self.checked).place
             aligned = tuple(array[walk.start :] for array in aligned)
             return place.sum_chunks(operation, aligned, None, replace(walk, start=0))
-        state = None if state is None else [self.align(array) for array in state]
+        state = None if state is None else list(map(self.align, state))
         (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))
         options = call, arrays, self.reading, walk.serial, slots
@@ -164,14 +164,14 @@ class Cluster(Place):
     def align(self, values: ArrayLike, dtype: DType = None) -> Array:
         if hasattr(type(values), "to_dask_array"):  # a series or frame
             values = values.to_dask_array()
-        if not array_ops.is_lazy(values):
-            values = np.asarray(array_ops.to_numpy(values))
-            check_length(values, self.n)
-            values = da.from_array(values, chunks=(self.lengths, *((s,) for s in values.shape[1:])))
-        values = with_known_chunks(values)
+        lazy = array_ops.is_lazy(values)
+        values = with_known_chunks(values) if lazy else np.asarray(array_ops.to_numpy(values))
         check_length(values, self.n)
-        if values.chunks[0] != self.lengths or any(len(c) > 1 for c in values.chunks[1:]):
-            values = values.rechunk((self.lengths, *((s,) for s in values.shape[1:])))
+        pieces = (self.lengths, *zip(values.shape[1:], strict=True))  # other axes are not divided
+        if not lazy:
+            values = da.from_array(values, chunks=pieces)
+        elif values.chunks != pieces:
+            values = values.rechunk(pieces)
         host = None if dtype is None else array_ops.host_dtype(dtype)
         return values if host is None or values.dtype == host else values.astype(host)
 

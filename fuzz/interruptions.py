@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import gramian
 from fuzz import limited
 from fuzz.forks import forked
-from gramian.rows import walks
+from gramian.rows import arrays
 
 ATTEMPTS = 400  # at scale 1
 
@@ -234,7 +234,7 @@ def main(arguments: list[str]) -> None:
     warnings.simplefilter("ignore")
     threadpool_limits(2, user_api="blas")  # so that a limit which is lost shows
     gramian.set_config(n_threads=3)
-    walks.CACHE_BYTES, walks.LEAST_ROWS = 2**14, 32  # many blocks, for the threads
+    arrays.CACHE_BYTES, arrays.LEAST_ROWS = 2**14, 32  # many blocks, for the threads
     limited.serve(lambda number: attempt(seed, number), first, last, seconds=60)
 
 

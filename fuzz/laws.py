@@ -18,7 +18,7 @@ from sklearn.base import clone
 import gramian
 from fuzz import limited
 from fuzz.generated import Case, case
-from gramian.rows import walks
+from gramian.rows import arrays
 
 ATTEMPTS = 1700  # at scale 1: of three to five fits each
 
@@ -74,12 +74,12 @@ def threads(one: Case, model: Any) -> tuple[Any, float]:
 
 
 def blocks(one: Case, model: Any) -> tuple[Any, float]:
-    sizes = walks.CACHE_BYTES, walks.LEAST_ROWS
-    walks.CACHE_BYTES, walks.LEAST_ROWS = 1024, 7
+    sizes = arrays.CACHE_BYTES, arrays.LEAST_ROWS
+    arrays.CACHE_BYTES, arrays.LEAST_ROWS = 1024, 7
     try:
         return clone(model).fit(one.X, one.y), _close(one)
     finally:
-        walks.CACHE_BYTES, walks.LEAST_ROWS = sizes
+        arrays.CACHE_BYTES, arrays.LEAST_ROWS = sizes
 
 
 def budget(one: Case, model: Any) -> tuple[Any, float]:

@@ -5,7 +5,7 @@ import pytest
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import arithmetic
-from gramian.rows.walks import by_label
+from gramian.rows.arrays import by_label
 
 
 @pytest.mark.parametrize("columns", [17, 63])

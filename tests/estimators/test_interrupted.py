@@ -81,8 +81,8 @@ every_model = pytest.mark.parametrize("model", MODELS)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(gramian.rows.walks, "CACHE_BYTES", 2**14)
-    monkeypatch.setattr(gramian.rows.walks, "LEAST_ROWS", 32)
+    monkeypatch.setattr(gramian.rows.arrays, "CACHE_BYTES", 2**14)
+    monkeypatch.setattr(gramian.rows.arrays, "LEAST_ROWS", 32)
     yield
     WIRE.set()
 
@@ -194,7 +194,7 @@ def test_ctrl_c():
     from test_interrupted import MODELS, WIRE, Unharmed, middle, table
 
     gramian.set_config(n_threads=2)
-    gramian.rows.walks.CACHE_BYTES, gramian.rows.walks.LEAST_ROWS = 2**14, 32
+    gramian.rows.arrays.CACHE_BYTES, gramian.rows.arrays.LEAST_ROWS = 2**14, 32
     X, y = table(400, seed=1)
     for model in MODELS:
         unharmed = Unharmed(model)

@@ -160,7 +160,7 @@ def taken_by_select(sampler, gram, m):
 
 def stated_of_select(sampler, gram, m):
     """As a plan of Nystroem has it: what the sampler says, and blocks of kernel values."""
-    tile = min(m, tile_columns(gram.rows.example()))
+    tile = min(m, tile_columns(gram.rows.place.reference))
     return sampler.select_bytes(gram.rows, m) + gram.rows.walk_bytes(2 * 8 * tile)
 
 

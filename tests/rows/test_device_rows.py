@@ -72,8 +72,8 @@ def test_rows_stay_as_they_are_stored(rng):
 
 
 def test_results_are_written_back_block_by_block(rng, monkeypatch):
-    monkeypatch.setattr("gramian.rows.walks.DEVICE_BYTES", 1)
-    monkeypatch.setattr("gramian.rows.walks.LEAST_ROWS", 7)
+    monkeypatch.setattr("gramian.rows.arrays.DEVICE_BYTES", 1)
+    monkeypatch.setattr("gramian.rows.arrays.LEAST_ROWS", 7)
     data, out = rng.normal(size=(50, 3)), np.empty((50, 2))
     rows = DeviceRows(ArrayRows(data), DEVICE)
     back = rows.map(lambda x, out: x[:, :2] * 2, width=2, into=out)

@@ -179,7 +179,7 @@ class Approximation(
     def checked_plan(self, rows: Rows) -> Plan:
         """Return the plan of a fit; raises an error if it exceeds the memory budget."""
         plan = self._plan(rows)
-        self._check_memory(self._estimate(rows, plan=plan), rows, self.advice())
+        self._check_memory(self._estimates(rows, plan=plan), rows, self.advice)
         return plan
 
     def _plan(self, rows: Rows) -> Plan:

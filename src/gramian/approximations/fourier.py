@@ -160,7 +160,7 @@ class RandomFourier(Approximation):
             return None
         double = copy(self)
         double._single = False
-        double._round(rows.example(), rows.xp.float64)
+        double._round(rows.place.reference, rows.xp.float64)
         return double
 
     def _features(self, x: Array, out: Array | None = None) -> Array:

@@ -117,7 +117,7 @@ class KernelJL(ProjectedApproximation):
         self._warn_of_count(gram.shape[0])
         self.sample_ = Uniform().select(gram, s, rng)
         self._gram = gram_of(gram, self.sample_)
-        xp, example = self._gram.rows.xp, self._gram.rows.example()
+        xp, example = self._gram.rows.xp, self._gram.rows.place.reference
         R = xp.matrix_transpose(array_ops.like(rng.standard_normal((r, s)), example))
         R = R / (s * sqrt(s * r))
         if self.centred:
@@ -149,7 +149,7 @@ class KernelJL(ProjectedApproximation):
     def _plan(self, rows: Rows) -> Plan:
         s, item = self._count(rows.shape[0]), array_ops.itemsize(rows.dtype)
         r = positive_integer(self, "n_components", self.n_components)
-        tile = min(s, tiles.tile_columns(rows.example()))  # columns of the subsample's matrix
+        tile = min(s, tiles.tile_columns(rows.place.reference))  # columns of the subsample's matrix
         kept = {
             **projected_bytes(rows, s, r),
             "subsample": 2 * s * rows.row_bytes * 8 // item,

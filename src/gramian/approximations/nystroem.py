@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, isqrt, sqrt
 from numbers import Integral
 from typing import ClassVar, Literal
@@ -13,11 +14,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gramian.approximations.base import ApproximationWarning, Plan, are_vectors
-from gramian.approximations.inverse_roots import inverse_root, inverse_root_of_rank
 from gramian.approximations.projected import (
     ProjectedApproximation,
     ProjectedKernel,
     gram_of,
+    inverse_root,
+    inverse_root_of_rank,
     projected_bytes,
 )
 from gramian.backend import array_ops, config
@@ -152,7 +154,13 @@ class Nystroem(ProjectedApproximation):
         choice(self, "truncation", self.truncation, ("embedding", "core"))
         sampler = plan.sampler
         m = plan.count if plan.settle is None else plan.settle(gram, rng, y)
-        self._warn_of_count(gram.shape[0])
+        if self.n_components != "sqrt" and self.n_components > gram.shape[0]:
+            warnings.warn(
+                f"n_components={self.n_components} exceeds the number of rows; {gram.shape[0]} "
+                "landmarks are used.",
+                ApproximationWarning,
+                stacklevel=5,
+            )
         if sampler.needs_target and y is None:
             raise ValueError(
                 f"{type(sampler).__name__} selects landmarks by the target: call fit(X, y)."
@@ -188,15 +196,6 @@ class Nystroem(ProjectedApproximation):
             )
         return min(m, n)
 
-    def _warn_of_count(self, n: int) -> None:
-        if self.n_components != "sqrt" and self.n_components > n:
-            warnings.warn(
-                f"n_components={self.n_components} exceeds the number of rows; {n} landmarks are "
-                "used.",
-                ApproximationWarning,
-                stacklevel=6,
-            )
-
     def _plan(self, rows: Rows) -> NystroemPlan:
         item = array_ops.itemsize(rows.dtype)
         count = most = self._count(rows.shape[0])
@@ -208,7 +207,7 @@ class Nystroem(ProjectedApproximation):
             most = self._most(rows, count)
         m = sampler.most_landmarks(most)
         r = min(m, self.rank or m)
-        work = min(m, tiles.tile_columns(rows.example())) * item
+        work = min(m, tiles.tile_columns(rows.place.reference)) * item
         point_bytes = sampler.landmark_bytes(rows)
         kept = projected_bytes(rows, m, r, point_bytes)
         steps: list[Amounts] = [
@@ -255,19 +254,12 @@ class Nystroem(ProjectedApproximation):
             with few_blas_threads(len(W)):
                 P = inverse_root(W, cutoff, gram)
         self.landmarks_ = landmarks
-        self._prepare(gram, scale[:, None] * P)
+        prepared = partial(ProjectedKernel, self.kernel_, landmarks.points, dtype=dtype)
+        self._projected = prepared(scale[:, None] * P)
         if self.rank is not None and self.truncation == "embedding":
             products = inner(self._factors(gram))
             vectors = np.linalg.eigh(products)[1][:, ::-1][:, : self.rank]
-            self._prepare(gram, scale[:, None] * (P @ array_ops.like(vectors.copy(), P)))
-
-    def _prepare(self, gram: Gram, projection: Array) -> None:
-        self._projected = ProjectedKernel(
-            self.kernel_,
-            self.landmarks_.points,
-            projection,
-            dtype=self._feature_dtype(gram.rows),
-        )
+            self._projected = prepared(scale[:, None] * (P @ array_ops.like(vectors.copy(), P)))
 
     def in_double(self, rows: Rows) -> Nystroem | None:
         if not self._single or self.kernel_.is_matrix or self.rank is not None:
@@ -304,8 +296,8 @@ class Nystroem(ProjectedApproximation):
         row x is Σ a_i k(landmark_i, x).
         """
         xp = array_ops.namespace(coordinates)
-        P, z = (array_ops.astype(a, xp.float64) for a in (self._projected.projection, coordinates))
-        return P @ xp.matrix_transpose(z)
+        P = array_ops.astype(self._projected.projection, xp.float64)
+        return P @ xp.matrix_transpose(array_ops.astype(coordinates, xp.float64))
 
     def _grow(
         self, gram: Gram, plan: NystroemPlan, rng: np.random.Generator, y: np.ndarray | None

@@ -6,15 +6,17 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
+from sklearn.utils.extmath import randomized_svd
 
 from gramian.approximations.base import Approximation
-from gramian.backend import array_ops, config
+from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.pairings import Tile, tile_memory
 from gramian.matrices.gram import Gram
-from gramian.rows import ArrayRows, Rows, even_spans, walks
+from gramian.rows import ArrayRows, Rows, arrays, even_spans
 from gramian.samplers import Landmarks
 
 if TYPE_CHECKING:
@@ -32,6 +34,44 @@ def gram_of(gram: Gram, landmarks: Landmarks) -> Gram:
     else:
         gram.evaluations += len(landmarks) ** 2
     return Gram(gram.kernel, ArrayRows(array_ops.astype(points, gram.rows.xp.float64)))
+
+
+def inverse_root(W: Array, cutoff: float, gram: Gram) -> Array:
+    """Return P with P Pᵀ = W⁺ by pivoted Cholesky; W is (m, m), P (m, rank of W)."""
+    xp = array_ops.namespace(W)
+    diagonal = xp.linalg.diagonal(W)
+    largest = float(xp.max(diagonal))
+    lower, pivots = linalg.pivoted_cholesky(W, cutoff * max(largest, 0.0))
+    if len(pivots) == 0 or not array_ops.all_finite(lower):
+        _not_psd(gram)
+    P = xp.zeros_like(W)[:, : len(pivots)]
+    array_ops.put_rows(P, pivots, xp.matrix_transpose(linalg.inverse_triangle(lower)))
+    others = np.setdiff1d(np.arange(len(W)), pivots)  # nothing is left of the pivots
+    if len(others):
+        left = array_ops.take_rows(diagonal, others)
+        left = left - array_ops.row_norms(array_ops.take_rows(W, others) @ P)
+        if float(xp.min(left)) < -1e3 * cutoff * len(W) * float(xp.max(xp.abs(diagonal))):
+            _not_psd(gram)
+    return P
+
+
+def inverse_root_of_rank(W: np.ndarray, rank: int, cutoff: float) -> np.ndarray:
+    """Return P (m, rank) with P Pᵀ = W_r⁺, from the leading eigenvectors of W (m, m)."""
+    m = len(W)
+    if m > 1000 and rank < m // 5:  # far fewer than m
+        vectors, values, _ = randomized_svd(W, rank, n_iter=4, random_state=0)
+    else:
+        values, vectors = scipy.linalg.eigh(W, subset_by_index=[max(m - rank, 0), m - 1])
+    large = values > cutoff * values.max()
+    return vectors[:, large] / np.sqrt(values[large])
+
+
+def _not_psd(gram: Gram) -> None:
+    raise ValueError(
+        f"The Nyström approximation needs a positive semi-definite kernel; {gram.kernel!r} is not, "
+        "on these rows. Use a kernel such as RBF, Laplacian or Polynomial with coef0 >= 0, or an "
+        "exact learner: kernel=Exact(...)."
+    )
 
 
 def projected_bytes(rows: Rows, m: int, r: int, point_bytes: int | None = None) -> Amounts:
@@ -87,6 +127,7 @@ class ProjectedKernel:
         factor, then has the form of steps: a block of columns needs only the first points.
         """
         xp = array_ops.namespace(self.projection)
+        self.width = int(self.projection.shape[1])  # the number of features
         nonzero = self.projection != 0
         some = array_ops.to_numpy(xp.any(nonzero, axis=1))
         used = np.flatnonzero(some) if some.any() else np.zeros(1, int)  # even if all is 0
@@ -139,17 +180,12 @@ class ProjectedKernel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.projection.shape != (self.points.shape[0], self.width):
+        if self.projection.ndim != 2 or self.projection.shape[0] != self.points.shape[0]:
             raise ValueError(
                 f"{self.points.shape[0]} points need a projection of as many rows; got the shape "
                 f"{tuple(self.projection.shape)}"
             )
         self._make_tiles()
-
-    @property
-    def width(self) -> int:
-        """The number of features."""
-        return int(self.projection.shape[1])
 
     def values(self, x: Array, out: Array | None = None) -> Array:
         """Return kernel values, shape (rows, points_used); features are values @ steps."""
@@ -183,7 +219,7 @@ class ProjectedKernel:
                 out += self.offset
             return out
         # The program takes larger blocks than tiles of kernel values leave room for.
-        room = min(walks.DEVICE_BYTES, config.memory_budget() // 32)
+        room = min(arrays.DEVICE_BYTES, config.memory_budget() // 32)
         for start, stop in even_spans(0, x.shape[0], max(room // self._tile_row_bytes, 1)):
             self._stored(x[start:stop, :], out[start:stop, :])
         return out

@@ -63,7 +63,8 @@ _UNKNOWN = -1
 _asked: ContextVar[int | None] = ContextVar("gramian_asked_budget", default=_UNKNOWN)
 
 
-def _current() -> _Settings:
+def current() -> _Settings:
+    """Return the current settings, as they are."""
     return _override.get() or _default
 
 
@@ -121,7 +122,7 @@ def config_context(**settings: Any) -> Iterator[None]:
     ...     gramian.get_config()["n_threads"]
     1
     """
-    token = _override.set(_changed(_current(), settings))
+    token = _override.set(_changed(current(), settings))
     try:
         yield
     finally:
@@ -142,12 +143,12 @@ def get_config() -> dict[str, Any]:
     >>> sorted(gramian.get_config())
     ['device', 'memory_budget', 'n_threads', 'progress']
     """
-    return dict(vars(_current()))
+    return dict(vars(current()))
 
 
 def memory_budget() -> int:
     """Return the memory, in bytes, that a call may use now."""
-    budget = _current().memory_budget
+    budget = current().memory_budget
     if budget is not None:
         return budget
     global _free
@@ -161,7 +162,7 @@ def memory_budget() -> int:
 def one_budget() -> Iterator[None]:
     """Freeze the budget for this block; :func:`hold` reduces it."""
     asked = _asked.set(asked_budget())
-    token = _override.set(replace(_current(), memory_budget=memory_budget()))
+    token = _override.set(replace(current(), memory_budget=memory_budget()))
     try:
         yield
     finally:
@@ -175,12 +176,12 @@ def asked_budget() -> int | None:
     None means that it depends on the free memory of this process and says nothing about others.
     """
     asked = _asked.get()
-    return _current().memory_budget if asked is _UNKNOWN else asked
+    return current().memory_budget if asked is _UNKNOWN else asked
 
 
 def hold(size: int) -> None:
     """Reduce the budget by ``size`` until the end of the enclosing ``one_budget``."""
-    settings = _current()
+    settings = current()
     assert settings.memory_budget is not None, "hold must be used inside one_budget"
     _override.set(replace(settings, memory_budget=max(settings.memory_budget - size, 1)))
 
@@ -198,7 +199,7 @@ def check_fits(size: int, what: str, advice: str) -> None:
 
 def n_threads() -> int:
     """Return the number of worker threads to use."""
-    threads = _current().n_threads
+    threads = current().n_threads
     if threads is not None:
         return threads
     # joblib tells its workers their share of the cores through OMP_NUM_THREADS.
@@ -209,15 +210,6 @@ def n_threads() -> int:
 @cache
 def _cores() -> int:
     return joblib.cpu_count()  # reads files: milliseconds
-
-
-def device() -> str | None:
-    """Device that computes on host rows; None means the CPU."""
-    return _current().device
-
-
-def progress_wanted() -> bool:
-    return _current().progress
 
 
 def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:

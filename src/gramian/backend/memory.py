@@ -16,6 +16,11 @@ LEAST_BUDGET = 16 * 1024**2
 Amounts = Mapping[str, int]  # bytes by purpose
 
 
+def total(amounts: Amounts) -> int:
+    """Return the bytes for all purposes."""
+    return sum(amounts.values())
+
+
 class MemoryEstimate(int):
     """A number of bytes, with a breakdown of what they are for.
 
@@ -42,15 +47,16 @@ class MemoryEstimate(int):
     parts: dict[str, int]
 
     def __new__(cls, parts: Amounts) -> MemoryEstimate:
-        self = super().__new__(cls, sum(parts.values()))
+        self = super().__new__(cls, total(parts))
         kept = {name: int(size) for name, size in parts.items() if int(size)}
         self.parts = dict(sorted(kept.items(), key=itemgetter(1), reverse=True))
         return self
 
     @classmethod
-    def peak(cls, steps: Iterable[Amounts]) -> MemoryEstimate:
-        """Return the estimate of the step that needs the most."""
-        return max(map(cls, steps), default=cls({}))
+    def peak(cls, steps: Iterable[Amounts], always: Amounts | None = None) -> MemoryEstimate:
+        """Return the estimate of the step that needs the most, with what all of them need."""
+        most: Amounts = max(steps, key=total, default={})
+        return cls({**(always or {}), **most})
 
     def __str__(self) -> str:
         parts = ", ".join(

@@ -92,7 +92,7 @@ class Display:
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
     """Show a loop with ``total`` steps; yield a function that advances it, by default one step."""
-    if total <= 1 or not config.progress_wanted():
+    if total <= 1 or not config.current().progress:
         yield lambda steps=1: None
         return
     with whole() as display:
@@ -104,7 +104,7 @@ def progress(label: str, total: int) -> Iterator[Callable[..., None]]:
 @contextmanager
 def whole() -> Iterator[Display | None]:
     """Show one bar for all loops inside; yield the display, or None if no bar is wanted."""
-    if _display.get() is not None or not config.progress_wanted():
+    if _display.get() is not None or not config.current().progress:
         yield _display.get()
         return
     from rich.console import Console

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from functools import cache
+from itertools import repeat
 from typing import TypeVar
 
 from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
@@ -120,9 +121,7 @@ def one_blas_thread() -> Iterator[None]:
     global _blas_users, _blas_threads
     with _blas_lock:
         if _blas_users == 0:
-            _take_control()
-            _blas_threads = [library.get_num_threads() for library in _blas_libraries()]
-            _set_blas_threads([1] * len(_blas_threads))
+            _blas_threads = _set_blas_threads(repeat(1))
         _blas_users += 1
     try:
         yield
@@ -130,19 +129,7 @@ def one_blas_thread() -> Iterator[None]:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
-                _take_control()
                 _set_blas_threads(_blas_threads)
-
-
-def _take_control() -> None:
-    """Let this thread change OpenBLAS's limit, even if another thread set it first.
-
-    Since version 3.8, threadpoolctl lets only the first thread change the limit. Here the first to
-    enter and the last to leave can be any thread.
-    """
-    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if clear is not None:
-        clear(force=True)
 
 
 def few_blas_threads(size: int) -> AbstractContextManager[None]:
@@ -160,6 +147,17 @@ def _blas_libraries() -> list[LibController]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _set_blas_threads(counts: Sequence[int]) -> None:
-    for library, count in zip(_blas_libraries(), counts, strict=True):
+def _set_blas_threads(counts: Iterable[int]) -> list[int]:
+    """Set the number of threads of each library; return the numbers before.
+
+    Since version 3.8, threadpoolctl lets only the first thread change OpenBLAS's. Here the first to
+    enter and the last to leave can be any thread.
+    """
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+    before = []
+    for library, count in zip(_blas_libraries(), counts, strict=False):
+        before.append(library.get_num_threads())
         library.set_num_threads(count)
+    return before

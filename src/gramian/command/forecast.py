@@ -23,7 +23,7 @@ WORK = 3.0  # a fit takes about this many times as long as its features
 def show(screen: Screen, model: BaseEstimator, rows: Rows) -> None:
     """Print the rows, landmarks, memory and expected time of a fit that may take long."""
     n, d = rows.shape
-    if n < LONG or not isinstance(rows.example(), np.ndarray):
+    if n < LONG or not isinstance(rows.place.reference, np.ndarray):
         return
     count = landmarks(model, rows)
     memory = model.estimate_memory(n, d, dtype=np.dtype(rows.dtype).name)

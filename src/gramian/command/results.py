@@ -252,7 +252,7 @@ def features_writer(
 
     def write(file: BinaryIO, ending: str) -> None:
         whole = len(factors.parts) != 1 or factors.core is not None
-        if ending != ".npy" or whole or array_ops.is_foreign(rows.example()):
+        if ending != ".npy" or whole or array_ops.is_foreign(rows.place.reference):
             columns = columns_of(approximation, approximation.transform(rows))
             writer(columns, labels)(file, ending)
             return

@@ -298,5 +298,5 @@ def _block(gram: Gram, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 
 def _each(gram: Gram, function: Callable[[Pair], T], pairs: list[Pair]) -> list[T]:
-    serial = gram.kernel.serial or array_ops.is_foreign(gram.rows.example())
+    serial = gram.kernel.serial or array_ops.is_foreign(gram.rows.place.reference)
     return side_by_side(function, pairs, "pairs of blocks", serial=serial)

@@ -109,7 +109,7 @@ class KernelEstimator(KernelParameter, ABC):
         if reset:
             self._on_objects = rows.are_objects
             if is_path(X) and isinstance(rows, ArrayRows):  # read from it
-                config.hold(_bytes_of(rows))
+                config.hold(rows.shape[0] * rows.row_bytes)
             if not rows.are_objects and not kernel.is_matrix:
                 names = list(X.columns) if hasattr(X, "columns") else rows.names
                 warn_if_one_column_dominates(rows, names)
@@ -128,7 +128,7 @@ class KernelEstimator(KernelParameter, ABC):
         elif hasattr(self.kernel, "kernel_"):  # an approximation that is fitted already
             device = self.kernel._device
         else:
-            device = config.device()
+            device = config.current().device
         placed = rows
         if device is not None and not rows.are_objects:
             must = "" if reset else type(self).__name__
@@ -189,23 +189,28 @@ class KernelEstimator(KernelParameter, ABC):
         kernel, read = self._bare_kernel(), 0
         rows = rows.place.planned(rows)
         if isinstance(rows, Planned) and rows.fits():
-            read = _bytes_of(rows)
+            read = rows.shape[0] * rows.row_bytes
             config.hold(read)
             rows = planned_rows(*rows.shape, np.dtype(rows.dtype), False)
         first = {"sampled rows": kernel.fit_bytes(rows), "blocks": rows.walk_bytes(0)}
         estimates: dict[Hashable, MemoryEstimate] = {}
         for way, steps in self._ways(rows, **known).items():
-            amounts = [{"rows": read, **step} for step in (first, *steps)]
-            estimates[way] = MemoryEstimate.peak(amounts)
+            estimates[way] = MemoryEstimate.peak((first, *steps), {"rows": read})
         return estimates
 
     @abstractmethod
     def _ways(self, rows: Rows, **known: Any) -> Mapping[Hashable, Sequence[Amounts]]:
         """Return the memory of each step of each way to fit, by name, in order of preference."""
 
-    def _check_memory(self, need: MemoryEstimate, rows: Rows, advice: str) -> None:
-        """Raise an error before a fit that would exceed the memory budget."""
-        need.check(f"a fit of {type(self).__name__} to rows of shape {rows.shape}", advice)
+    def _check_memory(
+        self, estimates: Mapping[Hashable, MemoryEstimate], rows: Rows, advice: Callable[[], str]
+    ) -> frozenset[Hashable]:
+        """Return the ways to fit that exceed the memory budget; if all do, raise an error."""
+        too_large = frozenset(way for way, need in estimates.items() if not need.fits())
+        if len(too_large) == len(estimates):
+            what = f"a fit of {type(self).__name__} to rows of shape {rows.shape}"
+            affordable(estimates).check(what, advice())
+        return too_large
 
 
 def affordable(estimates: Mapping[Hashable, MemoryEstimate]) -> MemoryEstimate:
@@ -220,10 +225,6 @@ def planned(n: int, d: int, dtype: DType, on_disk: bool) -> Rows:
     """Return rows that have a shape but no data."""
     n, d = (positive_integer("estimate_memory", name, v) for name, v in (("n", n), ("d", d)))
     return planned_rows(n, d, np.dtype(dtype), on_disk)
-
-
-def _bytes_of(rows: Rows) -> int:
-    return rows.shape[0] * rows.shape[1] * array_ops.itemsize(rows.dtype)
 
 
 def _table(X: RowsLike, rows: Rows) -> Any:

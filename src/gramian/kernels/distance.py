@@ -178,7 +178,7 @@ class DistanceKernel(GammaKernel):
         """Return the matrix of distances between the sampled rows, in float64."""
 
     def fit_bytes(self, rows: Rows) -> int:
-        if self.learns():
+        if self.learned_parameters():
             return super().fit_bytes(rows)
         by_distance = self._given() is None and self._rule() != "scale"
         compared = min(rows.shape[0], SAMPLE_ROWS if by_distance else FLAT_ROWS)

@@ -60,7 +60,7 @@ class GammaKernel(ProfileKernel):
         weights: Array | None = None,
         y: Array | None = None,
     ) -> GammaKernel:
-        if self.learns():
+        if self.learned_parameters():
             self._learn(rows, rng, weights, y)
             return self
         gamma = self._given()
@@ -75,10 +75,6 @@ class GammaKernel(ProfileKernel):
         self.gamma_ = gamma
         self._warn_if_flat(some)
         return self
-
-    def learns(self) -> bool:
-        """Whether some parameter is learned from a target."""
-        return bool(self.learned_parameters())
 
     def learned_parameters(self) -> list[str]:
         """Return the names of the parameters that are learned from a target."""
@@ -172,19 +168,16 @@ class GammaKernel(ProfileKernel):
         return rows
 
     def fit_bytes(self, rows: Rows) -> int:
-        count = SAMPLE_ROWS
-        squares = 0
-        if self.learns():
+        learned, count = self.learned_parameters(), SAMPLE_ROWS
+        squares = refined = 0
+        if learned:
             count = self._learnt_rows(rows)
             squares = 8 * SQUARES * count**2
+        if "scales" in learned:
+            refined = refining.nbytes(self._refining_rows(rows), rows.shape[1])
         sample = min(rows.shape[0], count) * rows.row_bytes
         sample *= 1 + 2 * 8 // array_ops.itemsize(rows.dtype)  # and in float64
-        return max(squares + sample, self._refining_bytes(rows))
-
-    def _refining_bytes(self, rows: Rows) -> int:
-        if not isinstance(getattr(self, "scales", None), str):
-            return 0
-        return refining.nbytes(self._refining_rows(rows), rows.shape[1])
+        return max(squares + sample, refined)
 
     def _warn_if_flat(self, some: Callable[[int], Array]) -> None:
         """Warn if gamma makes all rows look alike, or no two rows look alike.

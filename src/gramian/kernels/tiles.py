@@ -89,7 +89,7 @@ def dense(
         range(shape[0]),
         width=shape[1],
         dtype=dtype,
-        row_bytes=min(shape[1], tile_columns(rows.example())) * array_ops.itemsize(dtype),
+        row_bytes=min(shape[1], tile_columns(rows.place.reference)) * array_ops.itemsize(dtype),
         into=out,
         serial=kernel.serial,
         label="kernel matrix",
@@ -100,7 +100,7 @@ def dense(
 
 
 def _check_target(out: Array, shape: tuple[int, int], dtype: DType, rows: Rows) -> None:
-    expected = array_ops.empty((0,), rows.example(), dtype)
+    expected = array_ops.empty((0,), rows.place.reference, dtype)
     if (
         type(out) is not type(expected)
         or tuple(out.shape) != shape
@@ -123,12 +123,8 @@ def product(kernel: Kernel, rows: Rows, columns: Rows, V: Array) -> Array:
 
 def fused_kernel(kernel: Kernel, points: Rows, targets: int = 1) -> FusedKernel | None:
     """Return GPU programs that multiply with kernel values; None if they cannot be used."""
-    example = points.example()
-    if (
-        points.are_objects
-        or example.dtype != points.xp.float32
-        or not array_ops.runs_triton(example)
-    ):
+    single = not points.are_objects and points.dtype == points.xp.float32
+    if not single or not array_ops.runs_triton(points.place.reference):
         return None
     form = kernel.gpu_form()
     if form is None:
@@ -269,7 +265,7 @@ def scratch(rows: int, columns: int, reference: Array, dtype: DType) -> Array:
 
 def column_spans(columns: Rows, least: int = 1) -> list[tuple[int, int]]:
     """Divide points into tiles, at least ``least`` of them unless they would be narrow."""
-    m, example = columns.shape[0], columns.example()
+    m, example = columns.shape[0], columns.place.reference
     even = m if array_ops.is_on_gpu(example) else max(-(-m // least), NARROW_TILE)
     return even_spans(0, m, min(tile_columns(example), even))
 
@@ -277,6 +273,6 @@ def column_spans(columns: Rows, least: int = 1) -> list[tuple[int, int]]:
 def _column_groups(columns: Rows) -> list[list[tuple[int, int]]]:
     """Group spans of columns so that the prepared points of one group fit the budget."""
     spans = column_spans(columns)
-    prepared = tile_columns(columns.example()) * (columns.shape[1] + 2) * 2 * 8
+    prepared = tile_columns(columns.place.reference) * (columns.shape[1] + 2) * 2 * 8
     size = max(1, config.memory_budget() // 4 // prepared)
     return [spans[i : i + size] for i in range(0, len(spans), size)]

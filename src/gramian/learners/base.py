@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.wording import counted
-from gramian.estimators.base import KernelEstimator, affordable, generator
+from gramian.estimators.base import KernelEstimator, generator
 from gramian.estimators.parameters import KernelLike, RowsLike
 from gramian.kernels import Kernel, as_kernel
 from gramian.learners.strategy import Problem, Strategy
@@ -111,7 +112,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         shape: tuple[int, ...] = getattr(y, "shape", ())
         n_targets = shape[1] if len(shape) > 1 else 1
         costs = self._estimates(rows, planned=planned, n_targets=n_targets)
-        self._check_memory(affordable(costs), rows, self._advice(planned, n_targets))
+        advice = partial(self._advice, planned, n_targets)
+        too_large = self._check_memory(costs, rows, advice)
         return self._pose(
             matrix=self._matrix(planned, rng, weights, y),
             n_targets=n_targets,
@@ -119,7 +121,7 @@ class KernelLearner(KernelEstimator, BaseEstimator):
             input_rows=input_rows,
             weights=weights,
             rng=rng,
-            too_large=frozenset(way for way, cost in costs.items() if not cost.fits()),
+            too_large=too_large,
         )
 
     def _advice(self, planned: Gram | Plan, n_targets: int) -> str:
@@ -134,8 +136,14 @@ class KernelLearner(KernelEstimator, BaseEstimator):
 
     def _choose(self, problem: Problem) -> Strategy[Any]:
         """Return the first strategy that serves the problem and fits the memory budget."""
-        serving = [strategy for strategy in self.strategies if strategy.serves(problem)]
-        return next((each for each in serving if each not in problem.too_large), serving[0])
+        first = None
+        for strategy in self.strategies:
+            if strategy.serves(problem):
+                if strategy not in problem.too_large:
+                    return strategy
+                first = first or strategy
+        assert first is not None, "no strategy serves the problem"
+        return first
 
     def _planned(self, rows: Rows, approximate: Approximate | None) -> Gram | Plan:
         """Return the exact matrix, or the plan of the approximation, that the fit will use."""

@@ -7,7 +7,7 @@ the memory budget runs; ``estimate_memory`` shows the cost of that one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -37,7 +37,7 @@ class Problem:
     )
     weights: Array | None = None  # (n,)
     rng: Any = None
-    too_large: frozenset[Strategy[Any]] = frozenset()  # strategies that exceed the memory budget
+    too_large: frozenset[Hashable] = frozenset()  # strategies that exceed the memory budget
 
     @property
     def is_local(self) -> bool:

@@ -34,7 +34,8 @@ class Grouped:
     @classmethod
     def planned(cls, rows: Rows, sizes: np.ndarray) -> Grouped:
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return cls(rows.example(), np.empty(0, dtype=np.int32), edges, rows.row_bytes)
+        points = array_ops.empty((0,), rows.place.reference, rows.dtype)
+        return cls(points, np.empty(0, dtype=np.int32), edges, rows.row_bytes)
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -140,9 +141,9 @@ def by_block(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _arranged(rows: Rows, order: np.ndarray) -> Array:
     """All rows as one array in this order; those of files are read once, from first to last."""
-    if isinstance(rows, ArrayRows) or array_ops.issparse(rows.example()):
+    if isinstance(rows, ArrayRows) or array_ops.issparse(rows.place.reference):
         return rows.take(order)
-    out = array_ops.empty(rows.shape, rows.example(), rows.dtype)
+    out = array_ops.empty(rows.shape, rows.place.reference, rows.dtype)
     target = np.empty(len(order), dtype=np.int64)
     target[order] = np.arange(len(order))
 

@@ -198,7 +198,7 @@ class Gram:
 
     def _example(self) -> Array:
         """Return an empty array with the library, device and dtype of K."""
-        return self.points.example()
+        return self.points.place.reference
 
     def _checked(self, indices: Indices, axis: int) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(array_ops.to_numpy(indices)))

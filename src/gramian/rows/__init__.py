@@ -1,12 +1,11 @@
 """Rows: where the data is, and how it is walked block by block inside the memory budget."""
 
-from gramian.rows.arrays import ArrayRows, BlockRows, HalfRows
-from gramian.rows.base import Place, Rows
+from gramian.rows.arrays import ArrayRows, BlockRows, HalfRows, even_spans
+from gramian.rows.base import Place, Rows, Walk
 from gramian.rows.features import FeatureRows, for_half, held
 from gramian.rows.joined import JoinedRows
 from gramian.rows.parts import Map, Parts
 from gramian.rows.reading import as_rows
-from gramian.rows.walks import Walk, even_spans
 
 __all__ = [
     "ArrayRows",

@@ -1,6 +1,7 @@
 """Rows walked in this process, block by block: base class, and rows of one array.
 
-Blocks fit the cache and the memory budget, and each thread works on one.
+Blocks fit the cache and the memory budget, and each thread works on one. Results do not depend on
+the number of threads: only sizes determine the blocks, and sums are added in their order.
 """
 
 from __future__ import annotations
@@ -8,22 +9,36 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import TypeAlias
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.threads import in_order
-from gramian.backend.typing import BlockSum, DType, Indices, Sums, T
+from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums, T
 from gramian.backend.wording import counted
-from gramian.rows import walks
-from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk, even_spans, write_span
+from gramian.rows.base import Place, Rows, Walk
+
+# The block of a thread should fit its cache; a GPU needs far larger blocks.
+CACHE_BYTES = 4 * 1024**2
+DEVICE_BYTES = 1024 * 1024**2
+LEAST_ROWS = 256  # fewer would make matrix products slow
 
 # The first row of a block, the one after its last, and a function that returns it.
 Block: TypeAlias = tuple[int, int, Callable[[], Array]]
+
+
+class Blocking(NamedTuple):
+    """The sizes of a walk: how many blocks of how many rows are in memory at once."""
+
+    threads: int  # each works on one block
+    rows: int  # at most, in a block
+    row_bytes: int  # memory of a row of a block
+    waiting: int  # blocks that may be in progress, or whose results wait to be added
 
 
 class BlockRows(Rows):
@@ -40,110 +55,80 @@ class BlockRows(Rows):
     def block(self, start: int, stop: int) -> Array:
         """Return rows start to stop as an array in memory, in the working dtype."""
 
-    @property
-    def place(self) -> Place:  # type: ignore[override]
-        return Place(self.shape[0], self.example())
+    def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
+        out = walk.into
+        if out is None:
+            shape = (self.shape[0], *walk.ending)
+            out = array_ops.empty(shape, self.place.reference, walk.dtype)
 
-    def _map(self, function: Callable[..., Array], aligned: tuple[Array, ...], walk: Walk) -> Array:
-        out = walk.target(self.shape[0], self.example())
+        def one(x: Array, *parts: Array) -> None:
+            target = parts[-1]
+            result = function(x, *parts[:-1], out=target)
+            if result is not target:
+                target[...] = result
 
-        def one(item: Block) -> None:
-            start, stop, read = item
-            write_span(out, start, stop, aligned, partial(function, read()))
-
-        deque(self._run(one, self.spans(walk.work_bytes), walk), maxlen=0)
+        deque(self._run(one, (*aligned, out), walk), maxlen=0)
         return out
 
-    def _sum(
-        self,
-        function: BlockSum,
-        aligned: tuple[Array, ...],
-        state: Sequence[Array] | None,
-        walk: Walk,
-    ) -> Sums:
-        together = (*aligned, *(state or ()))
-
-        def one(item: Block) -> Sums:
-            start, stop, read = item
-            return function(read(), *[array_ops.span(a, start, stop) for a in together])
-
+    def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
         total: list[Array] = []
         single = False
         rows = self._unconverted() if walk.stored else self
-        for part in rows._run(one, rows.spans(walk.work_bytes, walk.start), walk):
+        for part in rows._run(function, (*aligned, *(state or ())), walk):
             single = not isinstance(part, tuple)
-            parts = (part,) if single else part
-            if total:
-                for i, p in enumerate(parts):  # in place, because sums may be large
-                    total[i] += p
-            else:
-                total = [_as_float64(p) for p in parts]
+            for i, one in enumerate((part,) if single else part):
+                if i < len(total):
+                    total[i] += one  # in place, because sums may be large
+                else:
+                    xp = array_ops.namespace(one)
+                    total.append(xp.astype(one, xp.float64))  # a copy
         result = total[0] if single else tuple(total)
         return result if state is None else (result, list(state))
 
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        """Divide the rows from ``start`` into blocks (first, last + 1) that fit cache and budget.
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        size, n = self._blocking(row_bytes, result_bytes), self.shape[0]
+        blocks = min(size.threads * min(size.rows, n), n) * size.row_bytes
+        return blocks + (size.waiting + 2) * result_bytes
 
-        Each block needs ``row_bytes`` per row in addition to the rows themselves.
-        """
-        workers = self._workers()
-        if workers * self._needed(row_bytes) > config.memory_budget():
+    def _run(self, function: Callable[..., T], aligned: Aligned, walk: Walk) -> Iterator[T]:
+        """Yield ``function(block, *aligned_blocks)`` for each block of rows, in their order."""
+        size = self._blocking(walk.row_bytes or 0, walk.result_bytes)
+        if size.threads * size.row_bytes > config.memory_budget():
             config.check_fits(
-                workers * self._needed(row_bytes),
-                f"even one row of this computation in each of {counted(workers, 'thread')}",
+                size.threads * size.row_bytes,
+                f"even one row of this computation in each of {counted(size.threads, 'thread')}",
                 "Set n_threads=1",
             )
-        return even_spans(start, self.shape[0], self._most_rows(row_bytes))
+        spans = even_spans(walk.start, self.shape[0], size.rows)
 
-    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
-        rows = min(self._most_rows(row_bytes), self.shape[0])
-        blocks = min(self._workers() * rows, self.shape[0]) * self._needed(row_bytes)
-        return blocks + (self._waiting(result_bytes) + 2) * result_bytes + self._reading_bytes()
+        def one(item: Block) -> T:
+            start, stop, read = item
+            return function(read(), *[array_ops.span(a, start, stop) for a in aligned])
+
+        threads = 1 if walk.serial else size.threads
+        return in_order(one, self._blocks(spans), threads, walk.label, len(spans), size.waiting)
+
+    def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
+        """Return the sizes of a walk: blocks fit the cache and the memory budget.
+
+        It needs ``row_bytes`` per row in addition to the rows, and ``result_bytes`` per result.
+        """
+        on_device, budget = array_ops.is_foreign(self.place.reference), config.memory_budget()
+        threads = 1 if on_device else config.n_threads()
+        needed = row_bytes + self._held * self.row_bytes
+        # Blocks should take a small part of the budget, and never more than half of it: the rest
+        # is for the results.
+        target = min(DEVICE_BYTES if on_device else CACHE_BYTES, budget // 32)
+        rows = max(target // max(row_bytes + self.row_bytes, 1), LEAST_ROWS)
+        rows = min(rows, max(budget // 2 // threads // max(needed, 1), 1))
+        waiting = 1 if threads == 1 else 2 * threads + 1
+        if result_bytes:
+            waiting = min(waiting, max(budget // 4 // result_bytes - 2, 1))
+        return Blocking(threads, rows, needed, waiting)
 
     def _unconverted(self) -> BlockRows:
         """Return these rows in their stored dtype, if blocks can have it."""
         return self
-
-    def _needed(self, row_bytes: int) -> int:
-        """Return the memory of one row in each thread."""
-        return row_bytes + self._held * self.row_bytes
-
-    def _most_rows(self, row_bytes: int) -> int:
-        """Return the largest number of rows in a block."""
-        on_device = array_ops.is_foreign(self.example())
-        target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
-        # Blocks should take a small part of the budget, and never more than half of it: the rest
-        # is for the results.
-        target = min(target, config.memory_budget() // 32)
-        budget = config.memory_budget() // 2 // self._workers()
-        fitting = max(target // max(row_bytes + self.row_bytes, 1), walks.LEAST_ROWS)
-        return min(fitting, max(budget // max(self._needed(row_bytes), 1), 1))
-
-    def _reading_bytes(self) -> int:
-        """Return the memory that reading needs in addition to the blocks."""
-        return 0
-
-    def _waiting(self, result_bytes: int = 0) -> int:
-        """Return how many blocks may be in progress or waiting to be added."""
-        workers = self._workers()
-        most = 1 if workers == 1 else 2 * workers + 1
-        if not result_bytes:
-            return most
-        return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
-
-    def _workers(self) -> int:
-        return 1 if array_ops.is_foreign(self.example()) else config.n_threads()
-
-    def _run(
-        self,
-        function: Callable[[Block], T],
-        spans: Sequence[tuple[int, int]],
-        walk: Walk,
-    ) -> Iterator[T]:
-        """Yield the results of ``function`` on the items of ``_blocks``, in their order."""
-        workers = 1 if walk.serial else self._workers()
-        waiting = self._waiting(walk.result_bytes)
-        return in_order(function, self._blocks(spans), workers, walk.label, len(spans), waiting)
 
     def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         """Yield start, stop and a function that returns the block, for each span.
@@ -152,12 +137,6 @@ class BlockRows(Rows):
         """
         for start, stop in spans:
             yield start, stop, partial(self.block, start, stop)
-
-
-def _as_float64(x: Array) -> Array:
-    """Return a copy of x in float64."""
-    xp = array_ops.namespace(x)
-    return array_ops.copy(x) if x.dtype == xp.float64 else array_ops.astype(x, xp.float64)
 
 
 class ArrayRows(BlockRows):
@@ -222,8 +201,9 @@ class ArrayRows(BlockRows):
     def _unconverted(self) -> BlockRows:
         return StoredRows(self.data)
 
-    def example(self) -> Array:
-        return array_ops.empty((0,), self.data, self.dtype)
+    @cached_property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], array_ops.empty((0,), self.data, self.dtype))
 
     def choose(self, numbers: np.ndarray) -> Rows:
         return ChosenRows(self, numbers)
@@ -253,8 +233,8 @@ class StoredRows(ArrayRows):
         super().__init__(data)
         self.dtype = data.dtype
 
-    def spans(self, row_bytes: int, start: int = 0) -> list[tuple[int, int]]:
-        return [(start, self.shape[0])]
+    def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
+        return super()._blocking(row_bytes, result_bytes)._replace(rows=max(self.shape[0], 1))
 
 
 class ChosenRows(ArrayRows):
@@ -281,3 +261,29 @@ class ChosenRows(ArrayRows):
         if self.shape[0] * self.row_bytes > config.memory_budget() // 2:
             return self
         return ArrayRows(self.collect())
+
+
+def by_label(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers in the order of their labels (n,), and where each label ends (count,).
+
+    Rows of one label stay in their order. SciPy's change of a matrix from columns to rows counts
+    the labels, which takes far less than sorting them.
+    """
+    n = len(labels)
+    kind: DType = np.int32 if n < np.iinfo(np.int32).max else np.int64
+    marked = np.ones(n, dtype=np.int8), labels.astype(kind), np.arange(n + 1, dtype=kind)
+    marks = scipy.sparse.csc_array(marked, shape=(count, n)).tocsr()
+    return marks.indices, marks.indptr[1:]
+
+
+def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
+    """Divide a range into spans of nearly equal length, at most ``most`` each.
+
+    If there are several, their number is a multiple of four. This keeps two or four threads equally
+    busy, and yet the spans do not depend on the number of threads.
+    """
+    n = stop - start
+    if n <= most:
+        return [(start, stop)] if n > 0 else []
+    count = min(-(-n // most // 4) * 4, n)
+    return list(pairwise([start + n * i // count for i in range(count + 1)]))

@@ -1,4 +1,4 @@
-"""Base classes: rows, and the place where they are.
+"""Base classes: rows, the options of a walk over them, and the place where they are.
 
 A learner supplies a function of one block of rows; ``map`` collects its results row by row, and
 ``sum`` adds them in float64. Rows are in this process, are moved to a device block by block, or are
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +20,68 @@ from sklearn.utils import assert_all_finite, check_array
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
 from gramian.backend.typing import Aligned, ArrayLike, BlockSum, DType, Indices, State, Sums, T
-from gramian.rows.walks import Walk, by_label
+
+if TYPE_CHECKING:
+    from gramian.rows.parts import Map, Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The options of :meth:`Rows.map` and :meth:`Rows.sum`.
+
+    Parameters
+    ----------
+    width : int, optional
+        Number of columns of the result of ``map``; by default it is one number per row.
+    dtype : dtype, optional
+        The dtype of the result of ``map``; by default that of the rows.
+    row_bytes : int, optional
+        Memory that the function uses per row, in addition to the block. Block sizes are chosen so
+        that this fits the cache and the memory budget. By default, the size of the result of
+        ``map``.
+    result_bytes : int
+        The size of one result of ``sum``. If results are large, fewer may wait to be added.
+    serial : bool
+        Whether the function must not run in two threads at once.
+    label : str
+        The text of the progress bar.
+    start : int
+        The first row of ``sum``.
+    into : array, optional
+        The array that ``map`` writes its result to, instead of a new one.
+    stored : bool
+        Whether blocks keep the stored dtype of the rows, for functions that accept any dtype.
+    """
+
+    width: int | None = None
+    dtype: DType = None
+    row_bytes: int | None = None
+    result_bytes: int = 0
+    serial: bool = False
+    label: str = "rows"
+    start: int = 0
+    into: Array | None = None
+    stored: bool = False
+
+    def for_map(self, dtype: DType) -> Walk:
+        """Return this walk with its defaults filled in; ``dtype`` is the default for results."""
+        dtype = self.dtype if self.dtype is not None else dtype
+        row_bytes = self.row_bytes
+        if row_bytes is None:
+            row_bytes = (1 if self.width is None else self.width) * array_ops.itemsize(dtype)
+        return replace(self, dtype=dtype, row_bytes=row_bytes)
+
+    @property
+    def ending(self) -> tuple[int, ...]:
+        """The shape of the result of ``map`` without its first axis."""
+        return () if self.width is None else (self.width,)
 
 
 class Rows(ABC):
     """Base class of the rows of a data set, wherever they are stored.
 
     Subclasses implement ``_map`` and ``_sum``, which get the options of ``map`` and ``sum`` as a
-    :class:`~gramian.rows.walks.Walk`.
+    :class:`~gramian.rows.base.Walk`.
 
     Attributes
     ----------
@@ -39,7 +93,8 @@ class Rows(ABC):
         The array API namespace of the blocks.
     place : Place
         Where the rows are: this process, a device or a cluster. It creates arrays that are walked
-        with the rows, and converts results to the caller's array type.
+        with the rows, and converts results to the caller's array type. ``place.reference`` is an
+        empty array with the library and device of blocks.
     names : list of str or None
         The names of the columns, if known.
     are_objects : bool
@@ -79,7 +134,7 @@ class Rows(ABC):
         ``function(block, *aligned_blocks, out=out)`` gets a block of rows, the same rows of each
         aligned array, and memory for its result, of shape (rows, width), or (rows,) if width is
         None. It may write to ``out`` or return another array. The options are those of
-        :class:`~gramian.rows.walks.Walk`: width, dtype, row_bytes, into, serial and label.
+        :class:`~gramian.rows.base.Walk`: width, dtype, row_bytes, into, serial and label.
         """
         return self._map(function, aligned, Walk(**walk).for_map(self.dtype))
 
@@ -92,7 +147,7 @@ class Rows(ABC):
         ``state`` are also aligned; their blocks come last, and the function may write to them. With
         a state, the result is a pair: the sum, and the arrays afterwards. These are the same
         arrays, or new ones if the rows are in other processes. The options are those of
-        :class:`~gramian.rows.walks.Walk`: start, row_bytes, result_bytes, serial, label and stored.
+        :class:`~gramian.rows.base.Walk`: start, row_bytes, result_bytes, serial, label and stored.
         """
         return self._sum(function, aligned, state, Walk(**walk))
 
@@ -120,10 +175,6 @@ class Rows(ABC):
     def collect(self) -> Array:
         """Return all rows as one array in memory."""
 
-    @abstractmethod
-    def example(self) -> Array:
-        """Return an empty array with the library, device and dtype of results."""
-
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         """Return the memory that a walk with these sizes needs, excluding the result of ``map``."""
         return 0
@@ -142,11 +193,6 @@ class Rows(ABC):
 
 def _same(rows: Rows) -> Rows:
     return rows
-
-
-if TYPE_CHECKING:
-    from gramian.rows.base import Rows
-    from gramian.rows.parts import Map, Parts
 
 
 @dataclass(eq=False)
@@ -298,6 +344,8 @@ class Place:
 
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
         """Return the rows of each of ``count`` labels, in their order; labels: (n,)."""
+        from gramian.rows.arrays import by_label
+
         order, edges = by_label(labels, count)
         return [rows.choose(numbers) for numbers in np.split(order, edges[:-1])]
 

@@ -61,9 +61,6 @@ class DeviceRows(BlockRows):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.rows!r}, device={self.device!r})"
 
-    def example(self) -> Array:
-        return array_ops.empty((0,), self._reference, self.dtype)
-
     def block(self, start: int, stop: int) -> Array:
         return self._moving(self._stored(start, stop))()
 
@@ -98,7 +95,7 @@ class DeviceRows(BlockRows):
 
     @property
     def place(self) -> Place:  # type: ignore[override]
-        return DevicePlace(self.shape[0], self.example())
+        return DevicePlace(self.shape[0], array_ops.empty((0,), self._reference, self.dtype))
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         if walk.into is None or array_ops.is_foreign(walk.into):
@@ -117,7 +114,7 @@ class DeviceRows(BlockRows):
 
     def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
         """Read each block and copy it to the device while the previous one is processed."""
-        if array_ops.is_foreign(self.rows.example()):  # already on the device
+        if array_ops.is_foreign(self.rows.place.reference):  # already on the device
             return super()._blocks(spans)
         if type(self.rows) is ArrayRows or not isinstance(self.rows, BlockRows):
             return self._ahead(

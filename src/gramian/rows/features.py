@@ -12,11 +12,10 @@ import numpy as np
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums
-from gramian.rows import walks
+from gramian.rows import arrays
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
+from gramian.rows.base import Rows, Walk
 from gramian.rows.joined import JoinedRows
-from gramian.rows.walks import Walk
 
 MOST_FUSED = 64  # columns that features are multiplied with; fused, more compute values repeatedly
 
@@ -92,9 +91,9 @@ class FeatureRows(Rows):
 
     def take(self, indices: Indices) -> Array:
         if len(indices) == 0:  # kernels cannot take the maximum over an empty block
-            return array_ops.empty((0, self.shape[1]), self.example(), self.dtype)
+            return array_ops.empty((0, self.shape[1]), self.place.reference, self.dtype)
         taken = self.rows.take(indices)
-        if len(indices) <= walks.LEAST_ROWS:
+        if len(indices) <= arrays.LEAST_ROWS:
             return self.features(taken)
         return self.on(ArrayRows(taken)).collect()  # in blocks, with threads
 
@@ -116,7 +115,7 @@ class FeatureRows(Rows):
 
     def _wider(self, walk: Walk) -> Walk:
         """Return the walk over the underlying rows, with memory for the features."""
-        row_bytes, serial = walk.work_bytes + self._row_bytes, walk.serial or self.serial
+        row_bytes, serial = (walk.row_bytes or 0) + self._row_bytes, walk.serial or self.serial
         return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
 
     def matmul(self, V: Array) -> Array:
@@ -135,14 +134,11 @@ class FeatureRows(Rows):
         return self.rows._map(product, (), self._wider(walk))
 
     def collect(self) -> Array:
-        return array_ops.like(self._values(), self.example())
+        return array_ops.like(self._values(), self.place.reference)
 
     def _values(self) -> Array:
         walk = Walk(self.shape[1], self.dtype, row_bytes=0, label="features")
         return self.rows._map(self.features, (), self._wider(walk))
-
-    def example(self) -> Array:
-        return array_ops.empty((0,), self.rows.example(), self.dtype)
 
     def choose(self, numbers: np.ndarray) -> Rows:
         product = self.product and (self.product[0].choose(numbers), self.product[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +12,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, BlockSum, Indices, State, Sums
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Place, Rows
-from gramian.rows.walks import Walk, write_span
+from gramian.rows.base import Place, Rows, Walk
 
 
 class JoinedRows(Rows):
@@ -30,7 +28,7 @@ class JoinedRows(Rows):
 
     @property
     def place(self) -> Place:  # type: ignore[override]
-        return Place(self.shape[0], self.example())
+        return Place(self.shape[0], self.members[0].place.reference)
 
     @property
     def serial(self) -> bool:
@@ -40,7 +38,7 @@ class JoinedRows(Rows):
         indices = np.asarray(indices)
         order = np.argsort(indices, kind="stable")
         edges = np.searchsorted(indices[order], self.edges)
-        out = array_ops.empty((len(indices), self.shape[1]), self.example(), self.dtype)
+        out = array_ops.empty((len(indices), self.shape[1]), self.place.reference, self.dtype)
         for rows, start, (first, last) in zip(
             self.members, self.edges, pairwise(edges), strict=False
         ):
@@ -49,13 +47,12 @@ class JoinedRows(Rows):
         return out
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
-        out = walk.target(self.shape[0], self.example())
-
-        def member(rows: Rows, *parts: Array, out: Array) -> Array:
-            return rows._map(function, parts, replace(walk, into=out))
-
+        out = walk.into
+        if out is None:
+            out = array_ops.empty((self.shape[0], *walk.ending), self.place.reference, walk.dtype)
         for rows, (start, stop) in zip(self.members, pairwise(self.edges), strict=True):
-            write_span(out, start, stop, aligned, partial(member, rows))
+            *parts, target = (array_ops.span(a, start, stop) for a in (*aligned, out))
+            rows._map(function, tuple(parts), replace(walk, into=target))
         return out
 
     def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
@@ -73,19 +70,17 @@ class JoinedRows(Rows):
     def collect(self) -> Array:
         return array_ops.concat_rows([rows.collect() for rows in self.members])
 
-    def example(self) -> Array:
-        return self.members[0].example()
-
     def choose(self, numbers: np.ndarray) -> Rows:
         if np.any(numbers[1:] < numbers[:-1]):  # members alternate: each block gathers its rows
 
             def gathered(x: Array, out: Array | None = None) -> Array:
                 return self.take(array_ops.to_numpy(x)[:, 0].astype(np.intp))
 
-            by_number = ArrayRows(array_ops.like(numbers[:, None], self.example(), self.xp.float64))
             from gramian.rows.features import FeatureRows
 
-            return FeatureRows(by_number, gathered, self.shape[1], self.dtype, serial=self.serial)
+            column = array_ops.like(numbers[:, None], self.place.reference, self.xp.float64)
+            width, serial = self.shape[1], self.serial
+            return FeatureRows(ArrayRows(column), gathered, width, self.dtype, serial=serial)
         edges = np.searchsorted(numbers, self.edges)
         chosen = [
             rows.choose(numbers[first:last] - start)

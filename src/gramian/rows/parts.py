@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -10,13 +11,12 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import side_by_side
+from gramian.backend.threads import Item, side_by_side
 from gramian.backend.typing import Aligned, BlockSum, DType, State, Sums, T
-from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Place, Rows
+from gramian.rows.arrays import ArrayRows, by_label
+from gramian.rows.base import Place, Rows, Walk
 from gramian.rows.features import FeatureRows, held
 from gramian.rows.joined import JoinedRows
-from gramian.rows.walks import Walk, by_label
 
 LEAST_KEPT = 0.02  # the smallest fraction of rows worth storing
 
@@ -94,7 +94,7 @@ class Parts:
 
     def example(self) -> Array:
         """Return an empty array with the library, device and dtype of features."""
-        return self._members[0].example()
+        return array_ops.empty((0,), self._members[0].place.reference, self.dtype)
 
     # Walks.
 
@@ -117,7 +117,7 @@ class Parts:
         def one(i: int) -> Array:
             return members[i]._map(prepare(self.columns[i]), self._of_part(i, aligned), walk)
 
-        return self.place.xp.concat(self._each(one), axis=0)
+        return self.place.xp.concat(self._each(one, range(len(members))), axis=0)
 
     def sum(
         self, prepare: Callable[[slice], BlockSum], aligned: Aligned, state: State, walk: Walk
@@ -135,20 +135,20 @@ class Parts:
                 return function(members[i].collect(), *arrays)
             return members[i]._sum(function, arrays, None, walk)
 
-        totals = self._each(one)
+        totals = self._each(one, range(len(members)))
         return totals if state is None else (totals, list(state))
 
     def _of_part(self, i: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         rows = self._rows[i]
         return tuple(array_ops.span(a, rows.start, rows.stop) for a in arrays)
 
-    def _each(self, function: Callable[[int], T]) -> list[T]:
-        """Apply a function to all parts, one thread each; a single part uses all threads."""
-        if len(self._members) == 1:
-            return [function(0)]
+    def _each(self, function: Callable[[Item], T], items: Sequence[Item]) -> list[T]:
+        """Apply a function to one item for each part, one thread each; one uses all threads."""
+        if len(items) == 1:
+            return [function(items[0])]
         serial = any(getattr(part, "serial", False) for part in self._members)
         serial = serial or array_ops.is_foreign(self.example())
-        return side_by_side(function, range(len(self)), "parts", serial=serial)
+        return side_by_side(function, items, "parts", serial=serial)
 
     # Some of the rows.
 
@@ -156,6 +156,8 @@ class Parts:
         """Return the features of the rows with these numbers, stored in memory."""
         numbers = np.asarray(numbers)
         where = numbers if self.order is None else _inverse(self.order)[numbers]
+        if len(self._members) == 1:
+            return Parts([ArrayRows(self._members[0].take(where))])
         parts, order = [], []
         for part, rows in zip(self._members, self._rows, strict=True):
             inside = np.flatnonzero((where >= rows.start) & (where < rows.stop))
@@ -177,6 +179,8 @@ class Parts:
 
     def choose(self, positions: np.ndarray) -> Parts:
         """Select rows, without copying, by ascending positions in the order of the parts."""
+        if len(self._members) == 1:
+            return Parts([self._members[0].choose(positions)])
         edges = np.searchsorted(positions, [0, *(rows.stop for rows in self._rows)])
         return Parts(
             [
@@ -256,7 +260,7 @@ class Parts:
         """Return these parts with the features of ``count`` rows, from ``keepable``, stored."""
         n = self.shape[0]
         if count == n:
-            return Parts(self._each(lambda i: held(self._members[i], half=half)), self.order)
+            return Parts(self._each(partial(held, half=half), self._members), self.order)
 
         def some(i: int) -> tuple[JoinedRows, np.ndarray]:
             part = self._members[i]
@@ -264,7 +268,7 @@ class Parts:
             rows, order = part.persist_some(count * part.shape[0] // n, half=half)
             return rows, self._rows[i].start + order
 
-        pairs = self._each(some)
+        pairs = self._each(some, range(len(self)))
         order = np.concatenate([order for _, order in pairs])
         order = order if self.order is None else self.order[order]
         stored = Parts([part.members[0] for part, _ in pairs])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 
 import numpy as np
 import sklearn
@@ -10,12 +11,11 @@ from sklearn.utils import check_array, column_or_1d
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import in_order
 from gramian.backend.typing import ArrayLike, PathLike
 from gramian.backend.wording import counted
 from gramian.rows import objects as object_rows
 from gramian.rows.arrays import ArrayRows
-from gramian.rows.base import Rows
+from gramian.rows.base import Rows, Walk
 from gramian.rows.files import formats
 
 
@@ -72,7 +72,7 @@ def as_rows(
     if is_collection(X):
         return _rows_of_dask(X, name, owner, min_rows)
     if is_path(X) and not objects:
-        return _rows_of_file(X, name, owner, min_rows)
+        return _rows_of_file(X, owner, min_rows)
     if objects is None:
         objects = not object_rows.is_table(X)
     if objects:
@@ -95,11 +95,11 @@ def as_labels(y: ArrayLike) -> Array:
     return y
 
 
-def _rows_of_file(path: PathLike, name: str, owner: str | None, min_rows: int) -> Rows:
+def _rows_of_file(path: PathLike, owner: str | None, min_rows: int) -> Rows:
     from gramian.rows.files.opening import open_rows
 
     rows = open_rows(path)
-    _check_least(rows.shape, name, owner, min_rows)
+    _check_least(rows.shape, owner, min_rows)
     return rows.persist()
 
 
@@ -117,11 +117,11 @@ def _rows_of_dask(X: ArrayLike, name: str, owner: str | None, min_rows: int) -> 
     from gramian.rows.dask.rows import DaskRows
 
     rows = DaskRows(X, name=name)
-    _check_least(rows.shape, name, owner, min_rows)
+    _check_least(rows.shape, owner, min_rows)
     return rows
 
 
-def _check_least(shape: tuple[int, ...], name: str, owner: str | None, min_rows: int) -> None:
+def _check_least(shape: tuple[int, ...], owner: str | None, min_rows: int) -> None:
     by = f" by {owner}" if owner else ""
     for size, least, what in zip(shape, (min_rows, 1), ("sample", "feature"), strict=True):
         if size < least:
@@ -167,25 +167,21 @@ def _checked_foreign(X: Array, name: str, owner: str | None, min_rows: int) -> A
         )
     if array_ops.kind(X, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    _check_least(X.shape, name, owner, min_rows)
+    _check_least(X.shape, owner, min_rows)
     # A fit does not propagate gradients, so use only the values.
     return X.detach() if hasattr(X, "detach") else X
 
 
 def _check_finite(rows: ArrayRows, name: str) -> None:
-    def check(span: tuple[int, int]) -> tuple[int, int] | None:
-        block = array_ops.span(rows.data, *span)
+    def check(block: Array, numbers: range) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             if array_ops.all_finite(block):
-                return None
+                return
         row, column = np.argwhere(~np.isfinite(array_ops.to_numpy(block)))[0]
-        return span[0] + int(row), int(column)
-
-    found = in_order(check, rows.spans(0), rows._workers(), f"checking {name}")
-    places = [place for place in found if place is not None]
-    if places:
-        row, column = places[0]
         raise ValueError(
-            f"Input {name} contains NaN or infinity: the first is in row {row}, column {column}. "
-            "Drop such rows or fill them in (scikit-learn's SimpleImputer)."
+            f"Input {name} contains NaN or infinity: the first is in row {numbers[row]}, column "
+            f"{column}. Drop such rows or fill them in (scikit-learn's SimpleImputer)."
         )
+
+    walk = Walk(label=f"checking {name}")
+    deque(rows._run(check, (range(rows.shape[0]),), walk), maxlen=0)

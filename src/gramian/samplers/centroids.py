@@ -80,7 +80,7 @@ class KMeansCentres(Sampler):
         if gram.kernel.serial and array_ops.issparse(example):
             # A kernel function gets two blocks of the same kind: sparse, as the rows are.
             return Landmarks(type(example)(centres))
-        return Landmarks(array_ops.like(centres, rows.example(), rows.dtype))
+        return Landmarks(array_ops.like(centres, rows.place.reference, rows.dtype))
 
     @staticmethod
     def are_affordable(rows: Rows, m: int) -> bool:

@@ -53,7 +53,9 @@ class Pivoted:
         """Add pivots; ``lower`` (p, p) is the Cholesky factor of their residual block."""
         gram, used = self.gram, len(self.pivots)
         xp, dtype = gram.rows.xp, self.F.dtype
-        taken = array_ops.like(array_ops.take_rows(self.factor, rows), gram.rows.example(), dtype)
+        taken = array_ops.like(
+            array_ops.take_rows(self.factor, rows), gram.rows.place.reference, dtype
+        )
         known = xp.matrix_transpose(taken)
         inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False).T
         inverse = array_ops.like(np.ascontiguousarray(inverse), known, dtype)

@@ -12,7 +12,7 @@ from gramian.backend.array_ops import Array
 from gramian.backend.threads import one_blas_thread
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
-from gramian.samplers.base import Landmarks, Sampler, host_diagonal
+from gramian.samplers.base import Landmarks, Sampler, dense_row_bytes, host_diagonal
 from gramian.samplers.centroids import KMeansCentres
 from gramian.samplers.pivoted import pivoted_cholesky
 
@@ -59,7 +59,7 @@ class RobustCentres(Sampler):
         self, gram: Gram, m: int, rng: np.random.Generator, y: np.ndarray | None = None
     ) -> Landmarks:
         centres = KMeansCentres().select(gram, m, rng)
-        n, some = gram.shape[0], self._inspected(gram.rows, m)
+        n, (some, size) = gram.shape[0], self._sizes(gram.rows, m)
         if some < LEAST_INSPECTED:
             return centres
         far = _largest(_coarse_residuals(gram, centres), min(max(some, FAR * m), n))
@@ -67,7 +67,7 @@ class RobustCentres(Sampler):
         if not inspected.is_uneven(gram, centres, m):
             return centres
         far = far[: FAR * m]
-        pool = _Pool.of(gram, far, self._pool_size(gram.rows, m) - len(far), rng)
+        pool = _Pool.of(gram, far, size - len(far), rng)
         inside = Gram(gram.kernel, ArrayRows(pool.points))
         pivots = pivoted_cholesky(inside, m, rng, weights=pool.weights).pivots
         gram.evaluations += inside.evaluations
@@ -81,10 +81,10 @@ class RobustCentres(Sampler):
         return n * (m // COARSE + 6) + looked_at + 2 * max(POOL * m, LEAST_POOL) * (m + 1)
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        some = self._inspected(rows, m)
+        some, seen = self._sizes(rows, m)
         if some < LEAST_INSPECTED:
             return KMeansCentres().select_bytes(rows, m)
-        seen, wide = self._pool_size(rows, m), 2 * some + m
+        wide = 2 * some + m
         inspects = 4 * 8 * wide**2 + 2 * wide * rows.row_bytes
         factor = (m + max(4, m // 4)) * array_ops.itemsize(rows.dtype)
         pivots = seen * (factor + 3 * rows.row_bytes)
@@ -92,23 +92,20 @@ class RobustCentres(Sampler):
         return max(KMeansCentres().select_bytes(rows, m), own)
 
     def landmark_bytes(self, rows: Rows) -> int:
-        return max(KMeansCentres().landmark_bytes(rows), rows.row_bytes)
+        return max(dense_row_bytes(rows), rows.row_bytes)
 
     @staticmethod
-    def _inspected(rows: Rows, m: int) -> int:
-        """Return how many of the rows explained worst are looked at, and as many random ones.
+    def _sizes(rows: Rows, m: int) -> tuple[int, int]:
+        """Return how many rows are looked at, and how many rows pivots are drawn from.
 
-        Their matrices take at most a quarter of the memory budget, or there are none.
+        The first are those explained worst, and as many random ones: their matrices take at most a
+        quarter of the memory budget, or there are none. The others take at most an eighth.
         """
-        room = isqrt(config.memory_budget() // 4 // (4 * 8)) - m
-        return min(INSPECTED, rows.shape[0] // 4, room // 2, room // (FAR + 1))
-
-    @staticmethod
-    def _pool_size(rows: Rows, m: int) -> int:
-        """Return the rows that pivots are drawn from: what fits an eighth of the memory budget."""
+        n, room = rows.shape[0], isqrt(config.memory_budget() // 4 // (4 * 8)) - m
+        inspected = min(INSPECTED, n // 4, room // 2, room // (FAR + 1))
         of_row = 2 * m * array_ops.itemsize(rows.dtype) + 3 * rows.row_bytes
-        room = config.memory_budget() // 8 // of_row
-        return min(rows.shape[0], max(min(max(POOL * m, LEAST_POOL), room), (FAR + 1) * m))
+        pool = min(max(POOL * m, LEAST_POOL), config.memory_budget() // 8 // of_row)
+        return inspected, min(n, max(pool, (FAR + 1) * m))
 
 
 class _Pool(NamedTuple):

@@ -12,7 +12,7 @@ import gramian
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.kernels import tiles
-from gramian.rows import walks
+from gramian.rows import arrays
 
 LIBRARIES = ("array_api_strict", "torch")
 
@@ -86,7 +86,7 @@ def _named(result: Array | dict[str, Array]) -> dict[str, Array]:
 @contextmanager
 def small_blocks() -> Iterator[None]:
     """Cut even small examples into many blocks and tiles."""
-    places = [(walks, "CACHE_BYTES", 1), (walks, "LEAST_ROWS", 7), (tiles, "TILE_COLUMNS", 11)]
+    places = [(arrays, "CACHE_BYTES", 1), (arrays, "LEAST_ROWS", 7), (tiles, "TILE_COLUMNS", 11)]
     before = [getattr(module, name) for module, name, _ in places]
     for module, name, value in places:
         setattr(module, name, value)

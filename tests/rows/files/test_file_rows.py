@@ -34,6 +34,7 @@ from gramian import (
     open_rows,
     relative_error,
 )
+from gramian.rows import Walk
 from gramian.rows.files import formats
 from gramian.rows.files import rows as file_rows
 from gramian.tables import open_table
@@ -378,7 +379,7 @@ class TestLearning:
         X = rng.standard_normal((20_000, 5))
         np.save(tmp_path / "x.npy", X)
         rows = open_rows(tmp_path / "x.npy")
-        monkeypatch.setattr(gramian.rows.walks, "CACHE_BYTES", 1)
+        monkeypatch.setattr(gramian.rows.arrays, "CACHE_BYTES", 1)
         monkeypatch.setattr(file_rows, "BATCH_BYTES", 1000)
         read, done, ahead = [], [], []
         original = FileRows._pieces
@@ -588,10 +589,9 @@ class TestErrors:
             )
             small = open_rows(tmp_path / "small.parquet")
             before = pa.total_allocated_bytes()
-            peak = 0
-            for _, _, block in small._blocks(small.spans(0)):
-                block()
-                peak = max(peak, pa.total_allocated_bytes() - before)
+            with gramian.config_context(n_threads=1):
+                sizes = small._run(lambda _: pa.total_allocated_bytes() - before, (), Walk())
+                peak = max(sizes)
             assert peak <= small._reading_bytes() <= 25e6
         with gramian.config_context(memory_budget="1GB"):
             assert_array_equal(rows.take([5, 3999]), X[[5, 3999]])

@@ -43,13 +43,13 @@ def choose(
     if start is None or not isinstance(task, Predictions):
         return Gamma(kernel, said, lambda power: None)
     score = validated(task, kernel, seed)
-    if isinstance(given, GammaKernel) and given.learns():
+    if isinstance(given, GammaKernel) and given.learned_parameters():
         said = "learned from the training rows by leave-one-out"
     if (
         not isinstance(given, GammaKernel)
         or given._given() is not None
         or given.gamma is not None
-        or given.learns()
+        or given.learned_parameters()
     ):
         return Gamma(kernel, said, lambda power: score(start * 2.0**power).value)
     power, tried = search(start, score)

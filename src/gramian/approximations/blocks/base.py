@@ -155,7 +155,7 @@ class BlockApproximation(Approximation):
             {"choice of blocks": split_bytes(rows, self.partition, count)},
             {**kept, "fitted on": fitted_on, "bases": at_once * work},
         ]
-        columns = min(points_of(rank), tiles.tile_columns(rows.example()))
+        columns = min(points_of(rank), tiles.tile_columns(rows.place.reference))
         factors = self._uneven(rows, rows.dtype, total, columns * item)
         return BlocksPlan(self, rows, factors, kept, steps, sampler=sampler)
 
@@ -208,7 +208,7 @@ class BlockApproximation(Approximation):
         """Return a checksum that differs between the training rows, in their order, and others."""
         rng, double = np.random.default_rng(self._checksum_seed), rows.xp.float64
         weights = rows.place.align(1.0 + rng.random(rows.shape[0]), double)
-        across = array_ops.like(1.0 + rng.random(rows.shape[1]), rows.example(), double)
+        across = array_ops.like(1.0 + rng.random(rows.shape[1]), rows.place.reference, double)
 
         def part(x: Array, w: Array) -> Array:
             return w @ array_ops.matmul(array_ops.astype(x, double), across[:, None])[:, 0]

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from gramian.approximations.inverse_roots import inverse_root
-from gramian.approximations.projected import ProjectedKernel
+from gramian.approximations.projected import ProjectedKernel, inverse_root
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.kernels import tiles

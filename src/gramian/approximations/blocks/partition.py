@@ -121,14 +121,14 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     starts = plus_plus(Gram(Linear(), sample), count, rng)
     # Where rows coincide there are fewer, and centres coincide; their empty blocks are merged.
     centres, _ = lloyd(sample, np.resize(starts, count), steps=100, tol=SETTLED)
-    return array_ops.like(centres + middle, rows.example(), rows.xp.float64)
+    return array_ops.like(centres + middle, rows.place.reference, rows.xp.float64)
 
 
 def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return labels and centres of blocks none of which is much larger than the mean."""
     centres = balanced_centres(_sample(rows, count, rng), count, rng)
     while True:
-        labels = nearest(rows, array_ops.like(centres, rows.example(), rows.xp.float64))
+        labels = nearest(rows, array_ops.like(centres, rows.place.reference, rows.xp.float64))
         sizes = array_ops.counts(array_ops.settled(labels), len(centres))
         large = np.flatnonzero(sizes > largest_size(rows.shape[0], count))
         if not len(large) or len(centres) > 2 * count:
@@ -140,7 +140,7 @@ def _balanced(rows: Rows, count: int, rng: np.random.Generator) -> tuple[Array, 
             halves = halved(_host(rows.take(some)), rng)
             centres[block] = halves[0]
             centres = np.concatenate((centres, halves[1:]))
-    return labels, array_ops.like(centres, rows.example(), rows.xp.float64)
+    return labels, array_ops.like(centres, rows.place.reference, rows.xp.float64)
 
 
 def largest_size(n: int, count: int) -> int:

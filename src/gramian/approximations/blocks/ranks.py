@@ -52,7 +52,7 @@ def each_block(
 ) -> list[Result]:
     """Call ``function(i, generator)`` for each block in threads, each with its own generator."""
     generators = rng.spawn(len(grams))
-    serial = grams[0].kernel.serial or array_ops.is_foreign(grams[0].rows.example())
+    serial = grams[0].kernel.serial or array_ops.is_foreign(grams[0].rows.place.reference)
     blocks = range(len(grams))
     return side_by_side(lambda i: function(i, generators[i]), blocks, "blocks", serial=serial)
 

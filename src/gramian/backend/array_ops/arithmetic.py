@@ -36,8 +36,9 @@ def subtract(x: Array, y: Array, out: Array) -> Array:
     return out
 
 
-def elementwise(name: str, x: Array, out: Array) -> Array:
-    """Apply the array API's element-wise function ``name`` to x and write the result to ``out``."""
+def inplace(name: str, x: Array, out: Array | None = None) -> Array:
+    """Apply the array API's element-wise function ``name`` to x, in place or into ``out``."""
+    out = x if out is None else out
     function = getattr(namespace(x), name)
     if writes_in_place(x):
         return function(x, out=out)
@@ -47,11 +48,6 @@ def elementwise(name: str, x: Array, out: Array) -> Array:
     return out
 
 
-def inplace(name: str, x: Array) -> Array:
-    """Apply the array API's element-wise function ``name`` to x in place."""
-    return elementwise(name, x, x)
-
-
 def cosines_and_sines(x: Array, cosines: Array, sines: Array) -> None:
     """Write cos(x) into ``cosines`` and the sines of the first columns into ``sines``.
 
@@ -59,8 +55,8 @@ def cosines_and_sines(x: Array, cosines: Array, sines: Array) -> None:
     """
     first = sines.shape[1]
     if is_foreign(x) or x.dtype != np.float64:
-        elementwise("cos", x, cosines)
-        elementwise("sin", x[:, :first], sines)
+        inplace("cos", x, cosines)
+        inplace("sin", x[:, :first], sines)
         return
     # NumPy vectorises tangents of doubles where the processor allows it, but not cosines and
     # sines: tangents are then 10 times faster, and elsewhere one tangent still costs less than

@@ -128,7 +128,7 @@ def _checked(init: Array, k: int, rows: Rows) -> np.ndarray | Rows:
             f"an array of shape {centres.shape} and dtype {centres.dtype}."
         )
     if not numbers:
-        centres = array_ops.like(centres, rows.example(), rows.dtype)
+        centres = array_ops.like(centres, rows.place.reference, rows.dtype)
         return as_rows(centres, name="init", objects=rows.are_objects)
     if centres.min() < 0 or centres.max() >= rows.shape[0]:
         raise ValueError(

@@ -206,7 +206,7 @@ def _replaced(factors: Factors, values: Array, rows: np.ndarray, new: Array) -> 
 
 def chunk_rows(rows: Rows) -> int:
     """Return how many far rows are processed together."""
-    return CHUNK * 16 if array_ops.is_foreign(rows.example()) else CHUNK
+    return CHUNK * 16 if array_ops.is_foreign(rows.place.reference) else CHUNK
 
 
 class Chunk(NamedTuple):

@@ -41,7 +41,7 @@ class ExactLloyd(Strategy[Clustering]):
         gram = problem.gram
         n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
         columns = problem.k * _at_once(problem)
-        tile = min(n, tile_columns(gram.rows.example()))
+        tile = min(n, tile_columns(gram.rows.place.reference))
         step = {
             "kernel matrix": gram.kept_bytes,
             "blocks of the matrix": gram.product_bytes,

@@ -30,7 +30,7 @@ class ExactDPMeans(Strategy[OpenClustering]):
         n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
         # The largest number of clusters if it is set, else the expected number.
         k = expected if problem.max_clusters is None else problem.max_clusters
-        tile = min(n, tile_columns(gram.rows.example()))
+        tile = min(n, tile_columns(gram.rows.place.reference))
         chunk, sample = min(dp_means.CHUNK, n), min(n, dp_means.sample_size(expected))
         return [
             {

@@ -256,7 +256,7 @@ class ExactNewton(Strategy[LossProblem]):
         n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
         together = t if problem.loss.coupled else 1
         systems = 1 + (together if problem.intercept else 0)
-        columns = min(n, tile_columns(gram.rows.example()))
+        columns = min(n, tile_columns(gram.rows.place.reference))
         step = {
             "targets": 8 * n * 5,
             "coefficients": 8 * n * (TEMPORARY * together + 2 * t + 8 * together * systems),
@@ -303,7 +303,7 @@ def exact_solution(minimum: Minimum, gram: Gram) -> LossSolution:
     point = minimum.point
     xp = gram.rows.xp
     return LossSolution(
-        array_ops.like(point[:-1], gram.points.example(), xp.float64),
+        array_ops.like(point[:-1], gram.points.place.reference, xp.float64),
         point[-1].copy(),
         minimum.values,
         minimum.loss,

@@ -60,7 +60,7 @@ class SupportVectors(Strategy[LossProblem]):
         if type(problem.loss) not in MACHINES or problem.leaves_out or not problem.intercept:
             return False
         room = min(MOST_BYTES, config.memory_budget() // 4)
-        if n < FEW_ROWS or 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.example()):
+        if n < FEW_ROWS or 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.place.reference):
             return False
         if problem.tol < LEAST_TOL:
             return False

@@ -90,7 +90,7 @@ def _other_memory(problem: ComponentsProblem) -> Amounts:
     """Return the memory of both: the matrix, components, and blocks of kernel values."""
     gram = problem.gram
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
-    k, tile = problem.count(n), min(n, tile_columns(gram.rows.example()))
+    k, tile = problem.count(n), min(n, tile_columns(gram.rows.place.reference))
     return {
         "kernel matrix": gram.nbytes if _keeps(gram) else 0,
         "blocks of the matrix": gram.product_bytes,

@@ -60,7 +60,7 @@ class ExactSearch(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         gram, t = system.gram, system.n_targets
         n, rows = gram.shape[0], gram.rows
-        factor = 2 * 8 * n**2 if array_ops.is_foreign(rows.example()) else 0  # of a copy
+        factor = 2 * 8 * n**2 if array_ops.is_foreign(rows.place.reference) else 0  # of a copy
         own = {
             **other_memory(system),
             "equal rows": repeats_bytes(system),

@@ -45,7 +45,7 @@ class ExactDirect(Strategy[System]):
     def memory(self, system: System) -> Sequence[Amounts]:
         n, item = system.gram.shape[0], array_ops.itemsize(system.gram.dtype)
         in_float32 = 4 * n**2 if item == 4 else 0
-        factor = 8 * n**2 if array_ops.is_foreign(system.gram.rows.example()) else 0  # a copy
+        factor = 8 * n**2 if array_ops.is_foreign(system.gram.rows.place.reference) else 0  # a copy
         units = 4 * 8 * n * system.sample_size
         own = {"kernel matrix": 8 * n**2 + in_float32, "factor": factor, "left-out rows": units}
         return [{**other_memory(system), **own}]
@@ -236,7 +236,7 @@ def _may_factorise(system: System) -> bool:
 
 
 def _on_gpu(system: System) -> bool:
-    return bool(array_ops.is_on_gpu(system.gram.rows.example()))
+    return bool(array_ops.is_on_gpu(system.gram.rows.place.reference))
 
 
 def _kept_bytes(system: System) -> int:
@@ -311,7 +311,7 @@ def other_memory(system: System) -> Amounts:
     """Return the memory of every exact solution: targets, and blocks of kernel values."""
     gram, t = system.gram, system.n_targets
     n, item = gram.shape[0], array_ops.itemsize(gram.dtype)
-    columns = min(n, tile_columns(gram.rows.example()))
+    columns = min(n, tile_columns(gram.rows.place.reference))
     return {
         "targets": 4 * 8 * n * (t + 3),
         "blocks": gram.rows.walk_bytes(item * (columns + 4 * t)),

@@ -102,14 +102,16 @@ def _check_length(length: int, numbers: range, what: str) -> None:
         )
 
 
-def _parts(slots: list[int | None], numbers: range, aligned: tuple[Array, ...]) -> list[Array]:
+def _parts(
+    reading: Reading, slots: list[int | None], numbers: range, aligned: tuple[Array, ...]
+) -> list[Array]:
     """Return the aligned arrays of a chunk: created here, or results of an earlier task."""
-    parts = [
-        np.full(x.length, x.value) if isinstance(x, Constant) else x if slot is None else x[slot]
-        for slot, x in zip(slots, aligned, strict=True)
-    ]
-    for part in parts:
+    parts = []
+    for slot, x in zip(slots, aligned, strict=True):
+        part = np.full(x.length, x.value) if isinstance(x, Constant) else x
+        part = part if slot is None else part[slot]
         _check_length(len(part), numbers, "The chunk of an array that goes with X")
+        parts.append(_on_device(reading, part))
     return parts
 
 
@@ -128,7 +130,7 @@ def map_chunk(
 ) -> np.ndarray:  # fmt: skip
     function = call.function(arrays, reading.device)
     with _alone(reading, serial):
-        parts = (_on_device(reading, a) for a in _parts(slots, numbers, aligned))
+        parts = _parts(reading, slots, numbers, aligned)
         return array_ops.to_numpy(function(_read(reading, numbers, chunk), *parts))
 
 
@@ -137,13 +139,12 @@ def sum_chunk(
     numbers: range, written: int, chunk: Array, *aligned: Array,
 ) -> Sums:  # fmt: skip
     """Return the sum over the chunk; if a state is ``written``, a list of the sum and the state."""
-    function, parts = call.function(arrays, reading.device), _parts(slots, numbers, aligned)
-    read = len(parts) - written
-    # Copy the state: other tasks may use the same arrays.
-    state = [_on_device(reading, np.array(a)) for a in parts[read:]]
+    function = call.function(arrays, reading.device)
     with _alone(reading, serial):
-        others = [_on_device(reading, a) for a in parts[:read]]
-        total = function(_read(reading, numbers, chunk), *others, *state)
+        parts = _parts(reading, slots, numbers, aligned)
+        read = len(parts) - written
+        state = list(map(array_ops.copy, parts[read:]))  # other tasks may use the same arrays
+        total = function(_read(reading, numbers, chunk), *parts[:read], *state)
         total = nested(array_ops.to_numpy, total)
         return [total, *map(array_ops.to_numpy, state)] if written else total
 

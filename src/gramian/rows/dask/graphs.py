@@ -24,6 +24,8 @@ with optional.needed("dask", "Working on dask collections"):
 
 Key: TypeAlias = str | tuple[str | int, ...]  # of a task
 Piece: TypeAlias = Delayed | chunks.Constant
+# A function and its arguments, to be a chunk of an array.
+Task: TypeAlias = tuple[Callable[..., object], *tuple[object, ...]]
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,17 +33,10 @@ if TYPE_CHECKING:
 FAN_IN = 8  # sums that one task adds
 
 
-class Task:
-    """A function call for dask, by itself or as a chunk of an array."""
-
-    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
-        self.name = function.__name__
-        self._function = delayed(function, pure=False, traverse=False)
-        self._arguments = arguments
-
-    def made(self, key: Key | None = None) -> Delayed:
-        named = {} if key is None else {"dask_key_name": key}
-        return self._function(*self._arguments, **named)
+def made(function: Callable[..., object], *arguments: object, key: Key | None = None) -> Delayed:
+    """Return a task that calls a function."""
+    named = {} if key is None else {"dask_key_name": key}
+    return delayed(function, pure=False, traverse=False)(*arguments, **named)
 
 
 class Short(da.Array):
@@ -61,13 +56,6 @@ class Short(da.Array):
         self.pieces = pieces
         vars(self).update(known)
         return self
-
-
-def constant(value: float, lengths: Sequence[int]) -> Short:
-    """Return an array with the same number for each row."""
-    array = da.full(sum(lengths), value, chunks=(tuple(lengths),), dtype=np.float64)
-    pieces = [chunks.Constant(value, length) for length in lengths]
-    return Short.of(array, pieces, constant=value)
 
 
 def one_of(results: Array, slot: int, like: da.Array) -> Short:
@@ -90,18 +78,18 @@ def tree(totals: list[Delayed], places: list[str]) -> Delayed:
     by_place: dict[str, list[Delayed]] = {}
     for total, place in zip(totals, places, strict=True):
         by_place.setdefault(place, []).append(total)
-    return _added_up([_added_up(group) for group in by_place.values()])
+    return _added_up(list(map(_added_up, by_place.values())))
 
 
 def _added_up(totals: list[Delayed]) -> Delayed:
     while len(totals) > 1:
         groups = [totals[i : i + FAN_IN] for i in range(0, len(totals), FAN_IN)]
-        totals = [Task(chunks.added, group).made() for group in groups]
+        totals = [made(chunks.added, group) for group in groups]
     return totals[0]
 
 
 def joined(
-    tasks: list[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: DType,
+    tasks: Sequence[Task], lengths: Sequence[int], ending: tuple[int, ...], dtype: DType,
     places: Sequence[str] = (),
 ) -> da.Array:  # fmt: skip
     """Make tasks the chunks of one array, in one layer of its graph.
@@ -109,12 +97,13 @@ def joined(
     If all ``places`` are known, tasks run on these workers as long as they exist. Otherwise workers
     with copies of a chunk would alternate, and the state that tasks write would move between them.
     """
-    name, zeros = f"{tasks[0].name}-{uuid.uuid4().hex}", (0,) * len(ending)
+    name, zeros = f"{tasks[0][0].__name__}-{uuid.uuid4().hex}", (0,) * len(ending)
     calls: dict[Key, object] = {}
     layers: dict[str, Mapping] = {}
     needs: dict[str, set] = {name: set()}
     for i, task in enumerate(tasks):
-        graph, key = task.made((name, i, *zeros)).dask, (name, i, *zeros)
+        key: Key = (name, i, *zeros)
+        graph = made(*task, key=key).dask
         for layer, content in graph.layers.items():
             if layer == key:
                 calls |= dict(content)
@@ -227,7 +216,7 @@ def _frame(data: ArrayLike, name: str) -> da.Array:
     dtype = np.dtype(np.float32 if single else np.float64)
     with clear_errors():
         lengths = data.map_partitions(len, meta=(None, "i8")).compute()
-    pieces = [Task(chunks.numbers_of, part, dtype) for part in data.to_delayed()]
+    pieces = [(chunks.numbers_of, part, dtype) for part in data.to_delayed()]
     filled = [(p, int(n)) for p, n in zip(pieces, lengths, strict=True) if n]
     if not filled:
         return da.empty((0, len(data.columns)), dtype=dtype)
@@ -240,12 +229,12 @@ def with_known_chunks(data: da.Array) -> da.Array:
     if not np.isnan(data.shape[0]):
         return data
     pieces = data.to_delayed(optimize_graph=False).reshape(data.numblocks[0], -1)[:, 0]
-    lengths = computed([Task(len, piece).made() for piece in pieces])
+    lengths = computed([made(len, piece) for piece in pieces])
     return da.Array(data.dask, data.name, (tuple(lengths), *data.chunks[1:]), meta=data._meta)
 
 
 def _without_empty(data: da.Array) -> da.Array:
-    lengths = tuple(n for n in data.chunks[0] if n) or (0,)
+    lengths = tuple(filter(None, data.chunks[0])) or (0,)
     return data if len(lengths) == len(data.chunks[0]) else data.rechunk((lengths, data.chunks[1]))
 
 

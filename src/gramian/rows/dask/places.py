@@ -23,8 +23,8 @@ from gramian.rows.dask.graphs import (
     check_length,
     chunks_of,
     computed,
-    constant,
     joined,
+    made,
     one_of,
     persisted,
     tree,
@@ -86,12 +86,6 @@ class Cluster(Place):
             example, torch.empty(0)
         )  # on the CPU, whatever device the workers use
 
-    def example(self, dtype: DType = None) -> Array:
-        """Return an empty array with the library of results in this process."""
-        if dtype is None:
-            return self.reference
-        return array_ops.empty((0,), self.reference, dtype)
-
     def derived(self, data: da.Array, *, checked: bool = True) -> DaskRows:
         """Return other rows on the same workers."""
         from gramian.rows.dask.rows import DaskRows
@@ -122,7 +116,7 @@ class Cluster(Place):
         slots, together = place._parts(aligned)
         options = call, arrays, place.reading, walk.serial, slots
         tasks = [
-            Task(chunks.map_chunk, *options, numbers, chunk, *parts)
+            (chunks.map_chunk, *options, numbers, chunk, *parts)
             for (chunk, numbers), parts in zip(place.pieces, together, strict=True)
         ]
         return joined(tasks, place.lengths, walk.ending, host)
@@ -143,12 +137,12 @@ class Cluster(Place):
             place = self.derived(self.data[walk.start :], checked=self.checked).place
             aligned = tuple(array[walk.start :] for array in aligned)
             return place.sum_chunks(operation, aligned, None, replace(walk, start=0))
-        state = None if state is None else [self.align(array) for array in state]
+        state = None if state is None else list(map(self.align, state))
         (call, arrays), count = self._sender.send(operation), len(state or ())
         slots, together = self._parts((*aligned, *(state or ())))
         options = call, arrays, self.reading, walk.serial, slots
         tasks = [
-            Task(chunks.sum_chunk, *options, numbers, count, chunk, *parts)
+            (chunks.sum_chunk, *options, numbers, count, chunk, *parts)
             for (chunk, numbers), parts in zip(self.pieces, together, strict=True)
         ]
         workers = self._workers()
@@ -156,7 +150,7 @@ class Cluster(Place):
         if state is None:
             return chunks.nested(self.local, computed(tree(chunks_of(results), workers)))
         # Sums are sent, but the state stays with its task until it is needed.
-        totals = [Task(getitem, result, 0).made() for result in chunks_of(results)]
+        totals = [made(getitem, result, 0) for result in chunks_of(results)]
         total, held = persisted(tree(totals, workers), results)
         result = chunks.nested(self.local, computed(total))
         return result, [one_of(held, 1 + i, array) for i, array in enumerate(state)]
@@ -170,19 +164,21 @@ class Cluster(Place):
     def align(self, values: ArrayLike, dtype: DType = None) -> Array:
         if hasattr(type(values), "to_dask_array"):  # a series or frame
             values = values.to_dask_array()
-        if not array_ops.is_lazy(values):
-            values = np.asarray(array_ops.to_numpy(values))
-            check_length(values, self.n)
-            values = da.from_array(values, chunks=(self.lengths, *((s,) for s in values.shape[1:])))
-        values = with_known_chunks(values)
+        lazy = array_ops.is_lazy(values)
+        values = with_known_chunks(values) if lazy else np.asarray(array_ops.to_numpy(values))
         check_length(values, self.n)
-        if values.chunks[0] != self.lengths or any(len(c) > 1 for c in values.chunks[1:]):
-            values = values.rechunk((self.lengths, *((s,) for s in values.shape[1:])))
+        pieces = (self.lengths, *zip(values.shape[1:], strict=True))  # other axes are not divided
+        if not lazy:
+            values = da.from_array(values, chunks=pieces)
+        elif values.chunks != pieces:
+            values = values.rechunk(pieces)
         host = None if dtype is None else array_ops.host_dtype(dtype)
         return values if host is None or values.dtype == host else values.astype(host)
 
     def constant(self, value: float) -> Array:
-        return constant(value, self.lengths)
+        array = da.full(self.n, value, chunks=(self.lengths,), dtype=np.float64)
+        pieces = [chunks.Constant(value, length) for length in self.lengths]
+        return Short.of(array, pieces, constant=value)
 
     def column(self, values: ArrayLike, dtype: DType = None) -> Array:
         one = np.ndim(values) == 0
@@ -279,7 +275,7 @@ class Cluster(Place):
             raise IndexError(f"Row numbers must be from 0 to {self.n - 1}; got {got}.")
         different, where = np.unique(numbers, return_inverse=True)
         tasks = [
-            Task(chunks.take_chunk, self.reading, own, chunk, inside).made()
+            made(chunks.take_chunk, self.reading, own, chunk, inside)
             for chunk, own, inside in self.within(different)
         ]
         if not tasks:
@@ -299,18 +295,18 @@ class Cluster(Place):
 
     def split(self, rows: Rows, labels: Array, count: int) -> list[Rows]:
         parts = chunks_of(self.align(labels))
-        counts = computed([Task(chunks.counts, part, count).made() for part in parts])
+        counts = computed([made(chunks.counts, part, count) for part in parts])
         members: list[Rows] = []
         for label in range(count):
             pieces, lengths = [], []
             for (chunk, numbers), part, found in zip(self.pieces, parts, counts, strict=True):
                 if found[label]:
-                    pieces.append(Task(chunks.members, self.reading, numbers, chunk, part, label))
+                    pieces.append((chunks.members, self.reading, numbers, chunk, part, label))
                     lengths.append(int(found[label]))
             members.append(self.of_pieces(pieces, lengths) if pieces else ArrayRows(self.take([])))
         return [rows._maker()(group) for group in members]
 
-    def of_pieces(self, pieces: list[Task], lengths: list[int]) -> DaskRows:
+    def of_pieces(self, pieces: Sequence[Task], lengths: list[int]) -> DaskRows:
         """Return rows whose chunks are these tasks."""
         dtype = array_ops.host_dtype(self.reference.dtype)
         return self.derived(joined(pieces, lengths, (int(self.data.shape[1]),), dtype))
@@ -325,7 +321,7 @@ class Cluster(Place):
 
         (call, arrays), reading = self._sender.send(of_part), self.reading
         tasks = [
-            Task(chunks.part_chunk, call, arrays, reading, serial, numbers, chunk).made()
+            made(chunks.part_chunk, call, arrays, reading, serial, numbers, chunk)
             for chunk, numbers in self.pieces
         ]
         return computed(tasks)
@@ -338,7 +334,7 @@ class Cluster(Place):
         tasks = []
         for function in functions:
             call, arrays = self._sender.send(function, everywhere=False)
-            tasks.append(Task(chunks.called, call, arrays, self.reading).made())
+            tasks.append(made(chunks.called, call, arrays, self.reading))
         return computed(tasks)
 
     def in_parts(

@@ -17,7 +17,7 @@ import numpy as np
 import sklearn
 
 from gramian.backend import array_ops, config, optional
-from gramian.backend.array_ops import Array, Namespace
+from gramian.backend.array_ops import Array
 from gramian.backend.typing import Aligned, ArrayLike, BlockSum, Indices, State, Sums
 from gramian.backend.wording import counted
 from gramian.rows import ArrayRows, Rows, Walk
@@ -29,7 +29,7 @@ with optional.needed("dask", "Working on dask collections"):
     from dask.delayed import delayed
 
     from gramian.rows.dask import places
-    from gramian.rows.dask.graphs import Task, as_matrix, joined, names_of
+    from gramian.rows.dask.graphs import as_matrix, joined, names_of
     from gramian.rows.dask.places import Cluster
     from gramian.rows.dask.workers import Sender
 
@@ -79,8 +79,10 @@ class DaskRows(Rows):
 
     def _set(self, place: Cluster) -> None:
         self.place = place
+        self.xp = place.xp
+        self.data = place.data  # a dask array of shape (n, d)
         self.shape = (place.n, int(place.data.shape[1]))
-        self.dtype = place.example().dtype
+        self.dtype = place.reference.dtype
 
     @classmethod
     def _at(cls, place: Cluster) -> DaskRows:
@@ -91,18 +93,6 @@ class DaskRows(Rows):
     def __repr__(self) -> str:
         pieces = counted(len(self.place.lengths), "chunk")
         return f"DaskRows(shape={self.shape}, dtype={self.data.dtype}, {pieces})"
-
-    @property
-    def data(self) -> da.Array:
-        """The dask array of shape (n, d)."""
-        return self.place.data
-
-    @property
-    def xp(self) -> Namespace:
-        return self.place.xp
-
-    def example(self) -> Array:
-        return self.place.example()
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
         if walk.into is not None:
@@ -126,7 +116,7 @@ class DaskRows(Rows):
             return ArrayRows(self.take(numbers))
         pieces, lengths = [], []
         for chunk, own, inside in self.place.within(numbers):
-            pieces.append(Task(chunks.take_chunk, self.place.reading, own, chunk, inside))
+            pieces.append((chunks.take_chunk, self.place.reading, own, chunk, inside))
             lengths.append(len(inside))
         return self.place.of_pieces(pieces, lengths)
 
@@ -158,7 +148,7 @@ def spread_rows(rows: Rows, *, device: str | None = None) -> DaskRows:
     width = rows.shape[1] * array_ops.itemsize(rows.dtype)
     spans = rows.spans_of_files(max(places.CHUNK_BYTES // 2 // width, 1))
     whole = delayed(rows, name=f"rows-{uuid.uuid4().hex}", traverse=False)
-    tasks = [Task(chunks.rows_of_file, whole, start, stop) for start, stop in spans]
+    tasks = [(chunks.rows_of_file, whole, start, stop) for start, stop in spans]
     lengths = [stop - start for start, stop in spans]
     spread = DaskRows(joined(tasks, lengths, rows.shape[1:], rows.dtype), device=device)
     spread.names, spread.place.checked = rows.names, True

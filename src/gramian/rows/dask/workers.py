@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gramian.backend import config, optional
 from gramian.rows.dask import chunks
-from gramian.rows.dask.graphs import Key, Task, clear_errors, current_client
+from gramian.rows.dask.graphs import Key, clear_errors, current_client, made
 
 with optional.needed("dask", "Working on dask collections"):
     from dask.base import DaskMethodsMixin
@@ -44,7 +44,7 @@ class Sender:
 
         data, apart = packed(function, never=(DaskRows, Cluster, DaskMethodsMixin))
         futures = [self._scatter(client, large, everywhere) for large in apart]
-        return Task(Call, None, data).made(), futures
+        return made(Call, None, data), futures
 
     def _scatter(self, client: Client, large: Large, everywhere: bool) -> Future:
         key = client.id, large.content

@@ -215,7 +215,8 @@ class NpyFile(RowFile):
         with self._bytes() as file:
             for start in range(0, len(numbers), most):
                 some = numbers[start : start + most]
-                yield from (stretch(file, part, columns) for part in self._stretches(some))
+                for part in self._stretches(some):
+                    yield stretch(file, part, columns)
 
     def _stretches(self, numbers: Numbers) -> Iterator[Numbers]:
         """Split the numbers into stretches that are read at once, including the rows between."""

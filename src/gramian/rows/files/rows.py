@@ -11,7 +11,7 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import LEAST_BUDGET
 from gramian.backend.typing import DType, Indices
-from gramian.rows import ArrayRows, BlockRows, Rows, even_spans
+from gramian.rows import ArrayRows, BlockRows, Place, Rows, even_spans
 from gramian.rows.arrays import Block
 from gramian.rows.files import formats
 from gramian.rows.files.formats import Numbers, RowFile
@@ -30,6 +30,9 @@ class _OnDisk(BlockRows):
     def fits(self) -> bool:
         """Whether ``persist`` reads the rows into memory."""
         return self.shape[0] * self.row_bytes + self._reader_bytes() <= config.memory_budget() // 2
+
+    def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
+        return super().walk_bytes(row_bytes, result_bytes) + self._reading_bytes()
 
     def _reading_bytes(self) -> int:
         return 2 * _batch_bytes() + self._reader_bytes()  # waiting blocks may belong to two batches
@@ -98,8 +101,9 @@ class FileRows(_OnDisk):
             files += f" and {len(self.files) - 1} more"
         return f"{type(self).__name__}({files}, shape={self.shape}, dtype={self.dtype})"
 
-    def example(self) -> Array:
-        return np.empty(0, self.dtype)
+    @property
+    def place(self) -> Place:  # type: ignore[override]
+        return Place(self.shape[0], np.empty(0, self.dtype))
 
     def choose(self, numbers: np.ndarray) -> Rows:
         chosen = self._of_files(np.asarray(numbers))
@@ -147,14 +151,13 @@ class FileRows(_OnDisk):
         return spans
 
     def _blocks(self, spans: Sequence[tuple[int, int]]) -> Iterable[Block]:
-        if not _ascending(self._numbers):  # gather each block separately
-            return super()._blocks(spans)
-        return self._in_one_pass(spans)
-
-    def _in_one_pass(self, spans: Sequence[tuple[int, int]]) -> Iterator[Block]:
+        numbers = self._numbers
+        if not isinstance(numbers, range) and np.any(numbers[1:] < numbers[:-1]):
+            yield from super()._blocks(spans)  # gather each block separately
+            return
         if not spans:
             return
-        pieces = self._pieces(self._numbers[spans[0][0] : spans[-1][1]])
+        pieces = self._pieces(numbers[spans[0][0] : spans[-1][1]])
         piece = np.empty((0, self.shape[1]))
         for start, stop in spans:
             parts, missing = [], stop - start
@@ -231,10 +234,6 @@ def planned_rows(n: int, d: int, dtype: DType, on_disk: bool) -> ArrayRows:
 def _batch_bytes() -> int:
     """Return the size of a batch, which is read at once."""
     return min(BATCH_BYTES, config.memory_budget() // 16)
-
-
-def _ascending(numbers: Numbers) -> bool:
-    return isinstance(numbers, range) or bool(np.all(numbers[1:] >= numbers[:-1]))
 
 
 def said(file: RowFile) -> str:

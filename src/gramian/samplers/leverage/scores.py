@@ -31,7 +31,7 @@ class Dictionary:
         """
         gram, dtype, double = self.gram, self.gram.dtype, self.gram.rows.xp.float64
         solve = self.root[:, None] * self.vectors / np.sqrt(self.values + ridge)
-        solve = array_ops.like(solve, gram.rows.example(), dtype)
+        solve = array_ops.like(solve, gram.rows.place.reference, dtype)
         tile = gram.kernel.against(gram.points.take(self.rows))
         everything = len(rows) == gram.shape[0]
 

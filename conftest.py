@@ -1,6 +1,11 @@
 """What must be set before NumPy, SciPy and Triton are imported, for tests and doctests alike."""
 
+import gc
 import os
+
+import pytest
+
+gc.disable()  # until the tests are collected: all that is imported stays
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn's array API checks ask for it
 
@@ -23,3 +28,11 @@ def has_gpu():
 
 if not has_gpu():  # Triton's interpreter then runs the programs; it is chosen on their definition
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Spare the garbage collector what lives as long as the tests; many of them call it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()

@@ -28,10 +28,28 @@ def pytest_make_parametrize_id(config, val, argname):
     return None
 
 
-def pytest_collection_finish(session):
-    """Spare the garbage collector what lives as long as the tests; many of them call it."""
+@pytest.fixture(scope="module")
+def few_objects():
+    """For tests that call the garbage collector: spare it what tests before them imported."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is one process
+def pytest_xdist_make_scheduler(config, log):
+    """Hand out tests in pieces: messages take time, and neighbours share fixtures."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Pieces(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            group = super()._split_scope(nodeid)
+            if group != nodeid:
+                return group
+            if not hasattr(self, "pieces"):
+                self.pieces = {name: f"piece {i // 4}" for i, name in enumerate(self.collection)}
+            return self.pieces[nodeid]
+
+    return Pieces(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks

@@ -41,6 +41,8 @@ from gramian.learners.base import KernelLearner
 from gramian.learners.losses.base import LossLearner
 from gramian.testing import check_memory, example
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 CLASSES = [getattr(gramian, name) for name in gramian.__all__]
 CLASSES = [cls for cls in CLASSES if inspect.isclass(cls)]
 ESTIMATORS = [

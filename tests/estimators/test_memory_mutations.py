@@ -35,6 +35,8 @@ from gramian.samplers import Sampler
 from gramian.testing.examples import example, example_rows
 from gramian.testing.memory import _peak_growth
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 EXPORTED = [getattr(gramian, name) for name in gramian.__all__]
 CLASSES = [cls for cls in EXPORTED if inspect.isclass(cls)]
 LEARNERS = [cls for cls in CLASSES if issubclass(cls, KernelLearner)]

@@ -11,7 +11,7 @@ from gramian.approximations.base import warnings_as_notes
 from gramian.backend.config import config_context
 from gramian.backend.threads import one_blas_thread
 from gramian.backend.wording import counted
-from gramian.experiments.audits import agreement
+from gramian.experiments.audits import STANDARDS, Standard, agreement
 from gramian.experiments.base import Check, Experiment, Unit
 from gramian.experiments.breaks import Break
 from gramian.experiments.results import Results
@@ -52,15 +52,38 @@ def first_failure(whole: list[Check], broken: list[Check]) -> str | None:
     return None
 
 
+def of_each_run(results: Results) -> list[Check]:
+    """Return the audits that fail if they fail in one run, whatever the others find."""
+    names = [name for name, standard in STANDARDS.items() if type(standard) is Standard]
+    return agreement(Results({name: unit.get(name) for name in names} for unit in results))
+
+
+def at_first_glance(experiment: Experiment, unit: Unit, before: Results) -> str | None:
+    """Measure the first run of a unit, and return the sentence of an audit that fails on it.
+
+    That run is the same among more of them, so an audit of each run fails on all of them, too.
+    """
+    if unit.get("runs", 1) == 1 or not all(check.holds for check in of_each_run(before)):
+        return None
+    try:
+        found = of_each_run(measured(experiment, {**unit, "runs": 1}))
+    except (ArithmeticError, ValueError, IndexError):  # perhaps one run is too few
+        return None
+    return next((check.text for check in found if not check.holds), None)
+
+
 def noticed(experiment: Experiment, units: list[Unit], whole: Results) -> str | None:
     """Measure anew, and return the sentence of the first check that fails only now.
 
     An audit that fails on one unit fails on all of them: then the others need not be measured.
     """
     found = Results()
-    for unit, before in zip(units, whole, strict=True):
+    for unit, numbers in zip(units, whole, strict=True):
+        before = Results([numbers])
+        if failure := at_first_glance(experiment, unit, before):
+            return failure
         found += (now := measured(experiment, unit))
-        if failure := first_failure(agreement(Results([before])), agreement(now)):
+        if failure := first_failure(agreement(before), agreement(now)):
             return failure
     return first_failure(experiment.verdict(whole).checks, experiment.verdict(found).checks)
 

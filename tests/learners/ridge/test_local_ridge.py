@@ -190,6 +190,7 @@ def test_laws(inner):
     check_learner(KernelRidgeClassifier(0.1, kernel=Local(inner, 4)))
 
 
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", [KERNEL, Nystroem(KERNEL, 40)])
 @pytest.mark.parametrize("alpha", [0.1, ("loo", [0.1, 1.0])])

@@ -110,8 +110,7 @@ class BlockRows(Rows):
 
     def _most_rows(self, row_bytes: int) -> int:
         """Return the largest number of rows in a block."""
-        on_device = array_ops.is_foreign(self.example())
-        target = walks.DEVICE_BYTES if on_device else walks.CACHE_BYTES
+        target = walks.DEVICE_BYTES if self._foreign else walks.CACHE_BYTES
         # Blocks should take a small part of the budget, and never more than half of it: the rest
         # is for the results.
         target = min(target, config.memory_budget() // 32)
@@ -131,8 +130,13 @@ class BlockRows(Rows):
             return most
         return min(most, max(config.memory_budget() // 4 // result_bytes - 2, 1))
 
+    @property
+    def _foreign(self) -> bool:
+        """Whether another library than NumPy computes on blocks, with its own threads."""
+        return array_ops.is_foreign(self.example())
+
     def _workers(self) -> int:
-        return 1 if array_ops.is_foreign(self.example()) else config.n_threads()
+        return 1 if self._foreign else config.n_threads()
 
     def _run(
         self,

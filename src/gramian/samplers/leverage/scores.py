@@ -77,7 +77,9 @@ def scores_from_factor(
     work[...] = K
     M = work.T  # the same matrix, in the order of LAPACK
     np.fill_diagonal(M, K.diagonal() + ridge)
-    factor, invert = lapack.get_lapack_funcs(("potrf", "trtri"), (M,))
+    single = K.dtype == np.float32
+    factor = lapack.spotrf if single else lapack.dpotrf
+    invert = lapack.strtri if single else lapack.dtrtri
     with few_blas_threads(len(K)):
         lower, failed = factor(M, lower=1, clean=1, overwrite_a=1)
         if failed:

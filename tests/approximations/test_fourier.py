@@ -381,3 +381,11 @@ class TestBadInput:
     def test_no_trace_error(self, rows):
         with pytest.raises(ValueError, match="Use norm='fro'"):
             relative_error(RandomFourier().fit(rows), rows, norm="trace")
+
+    def test_phases_that_overflow(self, rng):
+        X = rng.standard_normal((50, 3)).astype(np.float32)
+        model = RandomFourier(RBF(1.0), 100, random_state=0).fit(X)
+        # Squares of these phases overflow, the phases do not.
+        assert np.isfinite(model.transform(X * np.float32(1e25))).all()
+        with pytest.raises(ValueError, match="not finite"), np.errstate(over="ignore"):
+            model.transform(X * np.float32(1e38))

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramian import KernelKMeans, KernelRidge, KernelWarning, Nystroem
+from gramian import KernelKMeans, KernelRidge, KernelWarning, Nystroem, as_rows
+from gramian.estimators.base import warn_if_one_column_dominates
 
 X = np.random.default_rng(0).standard_normal((300, 3))
 LARGE = X * [1, 1000, 1]
@@ -32,3 +33,8 @@ def test_others_are_not(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error", KernelWarning)
         KernelRidge(kernel="linear").fit(data, np.arange(len(data)))
+
+
+def test_squares_that_overflow_in_float32():
+    with pytest.warns(KernelWarning, match="Column 1 has more"):
+        warn_if_one_column_dominates(as_rows((1e21 * LARGE).astype(np.float32)), None)

@@ -303,22 +303,25 @@ def test_scores_from_a_factor_are_those_of_the_spectrum():
     assert scores_from_factor(-np.eye(3), 0.5) is None
 
 
-@pytest.mark.parametrize("ridge", [None, 3.0])
-def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, ridge):
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-10), ("float32", 5e-5)])
+@pytest.mark.parametrize("ridge", [None, 3.0, 5e-3])
+def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, ridge, dtype, atol):
     seen, score = [], _Passing._score
 
     def watched(self, K, sampler, m, dtype):
         score(self, K, sampler, m, dtype)
-        seen.append((K, self.scores))
+        seen.append((K.copy(), self.scores))
 
     monkeypatch.setattr(_Passing, "_score", watched)
-    gram = Gram(RBF(0.5), np.random.default_rng(0).standard_normal((600, 3)))
+    X = np.random.default_rng(0).standard_normal((600, 3)).astype(dtype)
+    gram = Gram(RBF(0.5), X)
     SQUEAK(ridge).select(gram, 40, np.random.default_rng(1))
     assert len(seen) == 15
     for K, scores in seen:
-        values, vectors = spectrum(K)
+        assert K.dtype == dtype
+        values, vectors = spectrum(K.astype(np.float64))
         if ridge is None:
             assert scores.sum() == pytest.approx(covered_dimension(40), rel=0.031)
         else:
             expected = scores_from_spectrum(values, vectors, ridge)
-            np.testing.assert_allclose(scores, expected, atol=1e-10)
+            np.testing.assert_allclose(scores, expected, atol=atol)

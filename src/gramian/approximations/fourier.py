@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from gramian.backend.checks import choice, positive_integer
 from gramian.backend.threads import one_blas_thread
 from gramian.estimators.parameters import RandomState
 from gramian.kernels import Kernel, tiles
+from gramian.kernels.base import overflows
 from gramian.kernels.spectrum import Law
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
@@ -177,11 +179,19 @@ class RandomFourier(Approximation):
         else:
             array_ops.matmul(array_ops.astype(x, W.dtype), W, phases)
             phases -= self._shift
+        # A sum of squares takes a third as long as a sum. It may overflow where no phase does.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not array_ops.all_finite(array_ops.row_norms(xp.reshape(phases, (1, n * count)))):
+                array_ops.finite(phases, partial(overflows, self.kernel_))
         if self._phase:
             phases[:, -1] += self._phase
         array_ops.cosines_and_sines(phases, out[:, :count], out[:, count:])
         out *= self._scale
         return out
+
+    def _finite(self, values: Array) -> Array:
+        """Return the features: their phases were finite."""
+        return values
 
     def _work_bytes(self) -> int:
         d, count = self.frequencies_.shape
@@ -215,6 +225,8 @@ def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tupl
     A term gets its share of k(0), but at least one; if there are more terms than frequencies, terms
     are drawn at random. In both cases the expectation has every term with its weight.
     """
+    if len(terms) == 1:
+        return [(terms[0], count, terms[0].weight)]
     terms = sorted(terms, key=lambda law: law.weight)
     weights = np.array([law.weight for law in terms])
     parts = weights / weights.sum()
@@ -229,7 +241,8 @@ def _shares(terms: list[Law], count: int, rng: np.random.Generator) -> list[tupl
 def _centre(rows: Rows) -> np.ndarray:
     """Return the mean (d,) of some rows, rounded to their dtype."""
     n = rows.shape[0]
-    some = rows.take(np.unique(np.linspace(0, n - 1, min(n, CENTRE_ROWS)).astype(int)))
+    count = min(n, CENTRE_ROWS)
+    some = rows.take(np.arange(count) * (n - 1) // max(count - 1, 1))
     some = some if array_ops.issparse(some) else array_ops.to_numpy(some)
     mean = np.asarray(some.astype(np.float64).mean(axis=0)).ravel()
     return mean.astype(some.dtype).astype(np.float64)

@@ -55,13 +55,15 @@ def _others(kernel: Kernel) -> str:
 
 def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.ndarray:
     """Draw n frequencies of this law for rows with d columns; shape (n, d)."""
-    width = law.coordinates(d)
+    width, normal = law.coordinates(d), None
     if kind in ("halton", "sobol"):
         u = _low_discrepancy(kind, n, width, rng)
     else:
-        u = rng.random((n, width))
+        u = rng.random((n, width - d * law.has_normal))
+        if law.has_normal:  # drawing them takes half as long as inverting their law
+            normal = rng.standard_normal((n, d))
     directions = _orthogonal(n, d, rng) if kind == "orthogonal" else None
-    return law.frequencies(np.clip(u, MARGIN, 1 - MARGIN), d, directions)
+    return law.frequencies(np.clip(u, MARGIN, 1 - MARGIN), d, directions, normal)
 
 
 def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) -> np.ndarray:

@@ -114,11 +114,14 @@ class KernelEstimator(KernelParameter, ABC):
                 names = list(X.columns) if hasattr(X, "columns") else rows.names
                 warn_if_one_column_dominates(rows, names)
         rows = self._placed(rows, reset)
-        if not rows.are_objects or hasattr(X, "columns"):
-            validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
-        elif reset:  # objects have no features to count, but those of an earlier fit may have had
+        if reset and (rows.are_objects or type(X) is np.ndarray) and not hasattr(X, "columns"):
+            # Features without names: those of an earlier fit may have had some.
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
+            if not rows.are_objects:  # which have no features to count
+                self.n_features_in_ = rows.shape[1]
+        elif not rows.are_objects or hasattr(X, "columns"):
+            validate_data(self, _table(X, rows), reset=reset, skip_check_array=True)
         return rows
 
     def _placed(self, rows: Rows, reset: bool) -> Rows:
@@ -234,7 +237,7 @@ def _table(X: RowsLike, rows: Rows) -> Any:
     return rows if is_path(X) or is_collection(X) else X
 
 
-SAMPLE = 1000
+SAMPLE = 250
 SHARE = 0.999  # of the variance of all columns
 
 
@@ -246,8 +249,9 @@ def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> Non
     step = max(rows.shape[0] // SAMPLE, 1)
     sample = np.asarray(data[::step][:SAMPLE], dtype=rows.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = sample - sample.mean(axis=0)
-        variances = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
+        variances = _variances(sample)
+        if not np.isfinite(variances.sum()):  # too large for float32
+            variances = _variances(sample.astype(np.float64))
         share = variances.max() / variances.sum() if variances.sum() > 0 else 0.0
     if not SHARE < share < 1.0:
         return
@@ -259,3 +263,10 @@ def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> Non
         KernelWarning,
         stacklevel=2,
     )
+
+
+def _variances(sample: np.ndarray) -> np.ndarray:
+    """Return the variance of each column, times the number of rows."""
+    centred = sample - sample.mean(axis=0)
+    centred *= centred
+    return centred.sum(axis=0)

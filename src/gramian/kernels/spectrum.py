@@ -60,7 +60,7 @@ class Law:
     @property
     def is_constant(self) -> bool:
         """Whether all frequencies are 0, as for a multiple of other kernels."""
-        return not self._has_normal and self.cauchy == 0
+        return not self.has_normal and self.cauchy == 0
 
     def agrees(self, other: Law) -> bool:
         """Whether both scale columns alike, or one has no frequencies to scale."""
@@ -76,22 +76,30 @@ class Law:
         return self.cauchy == 0
 
     @property
-    def _has_normal(self) -> bool:
+    def has_normal(self) -> bool:
+        """Whether frequencies have a normal vector g."""
         return self.variance > 0 or bool(self.mixings)
 
     def coordinates(self, d: int) -> int:
         """Return how many uniform numbers are needed for one frequency with d features."""
-        return len(self.mixings) + d * (self._has_normal + (self.cauchy > 0))
+        return len(self.mixings) + d * (self.has_normal + (self.cauchy > 0))
 
-    def frequencies(self, u: np.ndarray, d: int, directions: np.ndarray | None) -> np.ndarray:
+    def frequencies(
+        self,
+        u: np.ndarray,
+        d: int,
+        directions: np.ndarray | None = None,
+        normal: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return one frequency, of d features, for each row of uniform numbers u in (0, 1).
 
-        If ``directions`` are passed, they replace the directions of the normal vectors.
+        If ``directions`` are passed, they replace the directions of the normal vectors. If
+        ``normal`` vectors are passed, u has no columns for them; they are overwritten.
         """
         first = len(self.mixings)
         w = np.zeros((len(u), d))
-        if self._has_normal:
-            w = ndtri(u[:, first : first + d])
+        if self.has_normal:
+            w = ndtri(u[:, first : first + d]) if normal is None else normal
             if directions is not None:
                 w = directions * np.linalg.norm(w, axis=1, keepdims=True)
             factors = (m.variances(u[:, i]) for i, m in enumerate(self.mixings))

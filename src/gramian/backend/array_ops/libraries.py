@@ -165,7 +165,12 @@ def float_dtype(x: Array) -> DType:
     everything else.
     """
     xp = namespace(x)
-    return xp.float32 if str(x.dtype).rpartition(".")[2] in IN_SINGLE else xp.float64
+    return xp.float32 if _name(x.dtype) in IN_SINGLE else xp.float64
+
+
+@cache
+def _name(dtype: DType) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 def host_dtype(x: object) -> np.dtype | None:
@@ -183,11 +188,13 @@ def dtype_in(dtype: DType, reference: Array) -> DType:
     return xp.float32 if itemsize(dtype) == 4 else xp.float64
 
 
+@cache
 def eps(dtype: DType) -> float:
     """Return the machine epsilon of float32 or float64."""
     return float(np.finfo(np.float32 if "float32" in str(dtype) else np.float64).eps)
 
 
+@cache
 def itemsize(dtype: DType) -> int:
     """Return the bytes of a number: 4 for float32, else 8."""
     return 4 if "float32" in str(dtype) else 8

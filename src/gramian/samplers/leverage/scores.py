@@ -13,7 +13,7 @@ from gramian.matrices.gram import Gram
 from gramian.samplers.base import gathered, settled_diagonal
 
 Pair = tuple[np.ndarray, np.ndarray]
-ROUNDING = 1e-13  # scores from a factor below this are rounding errors
+ROUNDING = 450  # scores from a factor below this times the machine epsilon are rounding errors
 
 
 class Dictionary:
@@ -65,19 +65,29 @@ def scores_from_spectrum(values: np.ndarray, vectors: np.ndarray, ridge: float) 
     return vectors**2 @ (values / (values + ridge))
 
 
-def scores_from_factor(K: np.ndarray, ridge: float) -> np.ndarray | None:
+def scores_from_factor(
+    K: np.ndarray, ridge: float, work: np.ndarray | None = None
+) -> np.ndarray | None:
     """Return the ridge leverage scores (n,) of K (n, n), I - ridge (K + ridge I)⁻¹.
 
-    None if rounding makes K + ridge I indefinite.
+    They are in float64, computed in the precision of K, in the memory of ``work`` (n, n) if that
+    is passed. None if rounding makes K + ridge I indefinite.
     """
-    M = np.array(K, order="F")
+    work = np.empty_like(K) if work is None else work
+    work[...] = K
+    M = work.T  # the same matrix, in the order of LAPACK
     np.fill_diagonal(M, K.diagonal() + ridge)
-    lower, failed = lapack.dpotrf(M, lower=1, clean=1, overwrite_a=1)
-    if failed:
-        return None
-    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
-    scores = 1 - ridge * np.sum(inverse**2, axis=0)
-    return np.where(scores > ROUNDING, scores, 0.0)
+    single = K.dtype == np.float32
+    factor = lapack.spotrf if single else lapack.dpotrf
+    invert = lapack.strtri if single else lapack.dtrtri
+    with few_blas_threads(len(K)):
+        lower, failed = factor(M, lower=1, clean=1, overwrite_a=1)
+        if failed:
+            return None
+        inverse, _ = invert(lower, lower=1, overwrite_c=1)
+        norms = array_ops.row_norms(inverse.T).astype(np.float64)
+    scores = 1 - ridge * norms
+    return np.where(scores > ROUNDING * array_ops.eps(K.dtype), scores, 0.0)
 
 
 def covered_dimension(m: int) -> float:

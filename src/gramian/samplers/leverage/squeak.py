@@ -26,6 +26,7 @@ from gramian.samplers.leverage.scores import (
 )
 
 ABOUT = 0.03  # the effective dimension may differ from the wanted one by this share
+PRECISE = 1000  # times the machine epsilon and the trace: a ridge above it loses few digits
 TRIALS = 4  # ridges that a block tries before it computes its spectrum
 
 
@@ -96,7 +97,7 @@ class SQUEAK(LeverageSampler):
             rows = rows[passing.survivors(m, rng)]
             block = np.arange(start, min(start + step, n))
             rows = np.append(rows, block)
-            passing.join(array_ops.host_float64(gram.block(block, rows)), self, m, gram.dtype)
+            passing.join(array_ops.to_numpy(gram.block(block, rows)), self, m, gram.dtype)
         return rows, passing
 
     def _merged(
@@ -179,6 +180,7 @@ class _Passing:
     def __init__(self) -> None:
         self.K, self.weights, self.scores = np.empty((0, 0)), np.ones(0), np.ones(0)
         self.ridge = 0.0  # of the last block, relative to the trace; 0 before the first
+        self._memory = np.empty((0, 0, 0))  # of weighted matrices: new pages take long
         self.points: Array | None = None  # of the rows in K, if they joined by ``join_points``
 
     def survivors(self, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -200,27 +202,39 @@ class _Passing:
         ``fresh`` has shape (rows, dictionary + rows). The rows have weight 1, or the weights that
         they had in the dictionary they come from.
         """
-        self.K = np.vstack([np.hstack([self.K, fresh[:, : len(self.K)].T]), fresh])
+        before, size = len(self.K), fresh.shape[1]
+        K = np.empty((size, size), dtype=fresh.dtype)
+        K[:before, :before], K[:before, before:] = self.K, fresh[:, :before].T
+        K[before:] = fresh
+        self.K = K
         weights = np.ones(len(fresh)) if weights is None else weights
         self.weights = np.append(self.weights, weights)
         # The exact scores of the weighted matrix are the estimated scores over the probability
         # that each row had so far: exactly the weights by which survivors must be drawn.
-        root = np.sqrt(self.weights)
-        self._score(root[:, None] * self.K * root, sampler, m, dtype)
+        root = np.sqrt(self.weights).astype(K.dtype)
+        if self._memory.shape[1] != size or self._memory.dtype != K.dtype:
+            self._memory = np.empty((2, size, size), dtype=K.dtype)
+        weighted = np.multiply(root[:, None], K, out=self._memory[0])
+        weighted *= root
+        self._score(weighted, sampler, m, dtype)
 
     def _score(self, K: np.ndarray, sampler: SQUEAK, m: int, dtype: DType) -> None:
         """Compute the scores of the weighted matrix K, with the last block's ridge if it suits.
 
-        A Cholesky factor takes a sixth of the time of a spectrum. The ridge that is wanted grows
-        with the trace; the effective dimension falls by some power of it.
+        A Cholesky factor takes a sixth of the time of a spectrum, and half of that in float32,
+        which serves while the ridge is far above its rounding errors. The ridge that is wanted
+        grows with the trace; the effective dimension falls by some power of it.
         """
-        diagonal, size = K.diagonal(), covered_dimension(m)
+        diagonal, size = K.diagonal().astype(np.float64), covered_dimension(m)
         trace, power = float(diagonal.sum()) or 1.0, 0.5
         floor = resolution(diagonal, dtype)
         ridge, before, step = self.ridge * trace, 0.0, 0.0
         for _ in range(TRIALS if ridge > 0 else 0):
             ridge = max(ridge if sampler.ridge is None else sampler.ridge, floor)
-            scores = scores_from_factor(K, ridge)
+            if ridge > PRECISE * array_ops.eps(K.dtype) * trace:
+                scores = scores_from_factor(K, ridge, self._memory[1])
+            else:
+                scores = scores_from_factor(K.astype(np.float64), ridge)
             if scores is None:
                 break
             excess = float(np.log(max(scores.sum(), 1e-300) / size))
@@ -232,7 +246,7 @@ class _Passing:
                 power = min(max((before - excess) / step, 0.1), 2.0)
             before, step = excess, excess / power
             ridge *= np.exp(step)
-        values, vectors = spectrum(K)
+        values, vectors = spectrum(K.astype(np.float64))
         ridge = sampler._ridge(values, m, dtype)
         self.scores, self.ridge = scores_from_spectrum(values, vectors, ridge), ridge / trace
 
@@ -253,7 +267,7 @@ class _Passing:
         self.points = array_ops.concat_rows([before, fresh])
         both, numbers = Gram(kernel, ArrayRows(self.points)), np.arange(self.points.shape[0])
         block = both.block(numbers[len(survivors) :], numbers)
-        self.join(array_ops.host_float64(block), sampler, m, dtype, weights)
+        self.join(array_ops.to_numpy(block), sampler, m, dtype, weights)
         return both.evaluations
 
 

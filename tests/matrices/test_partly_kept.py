@@ -91,26 +91,49 @@ class TestDoubt:
         Z = Nystroem(KERNEL, 30, random_state=0).fit_transform(X).astype(dtype)
         weights = rng.uniform(0, 2, len(X)) if weighted else np.ones(len(X))
         factors, first = Factors(ArrayRows(Z)), [Z[:12].astype(float)]
-        walked, one_pass = [], passes.walk
+        looked, look = [], passes.Looks.look
 
-        def counting(factors, *more, **how):
-            walked.append(factors.shape[0])
-            return one_pass(factors, *more, **how)
+        def counting(looks, z, *more):
+            looked.append(len(z))
+            return look(looks, z, *more)
 
-        monkeypatch.setattr(passes, "walk", counting)
-        monkeypatch.setattr(lloyd, "walk", counting)
+        monkeypatch.setattr(passes.Looks, "look", counting)
         stop = {"max_iter": 200, "tol": 0.0}
         (sparing,) = lloyd.on_factors(factors, weights, first, factors, **stop)
-        assert sum(walked) < 0.5 * len(walked) * len(X)
+        assert sum(looked) < 0.5 * len(sparing.history) * len(X)
         monkeypatch.setattr(lloyd.Doubt, "is_possible", lambda factors: False)
-        walked.clear()
+        looked.clear()
         (plain,) = lloyd.on_factors(factors, weights, first, factors, **stop)
-        assert set(walked) == {len(X)}
+        assert sum(looked) == len(plain.history) * len(X)
         assert len(plain.history) > 10
         assert_array_equal(sparing.labels, plain.labels)
         assert_allclose(sparing.history, plain.history, rtol=1e-12)
         assert_allclose(sparing.sums, plain.sums, rtol=1e-9)
         assert_allclose(sparing.masses, plain.masses, rtol=1e-12)
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_rows_are_compared_with_the_few_centres_that_moved_far(self, rng, dtype, monkeypatch):
+        Z = rng.standard_normal((4000, 8)).astype(dtype)
+        factors, weights = Factors(ArrayRows(Z)), np.ones(4000)
+        (run,) = lloyd.started(factors, [Z[:64].astype(float)])
+        lloyd.advance(factors, weights, [run], factors, max_iter=60, tol=0.0)
+        centres = run.next_centres.copy()
+        centres[[3, 20]] = Z[[100, 200]]
+        other = run.branch(centres)
+        assert len(other.doubt.far)
+        looked, look = [], passes.Looks.look
+
+        def counting(looks, z, *more):
+            looked.append(len(z))
+            return look(looks, z, *more)
+
+        monkeypatch.setattr(passes.Looks, "look", counting)
+        lloyd.advance(factors, weights, [other], factors, max_iter=1, tol=0.0)
+        assert 0 < sum(looked) < 0.5 * len(Z)
+        squared = ((Z[:, None].astype(float) - centres) ** 2).sum(axis=2)
+        assert_array_equal(other.labels, squared.argmin(axis=1))
+        assert_allclose(other.inertia, squared.min(axis=1).sum(), rtol=1e-5)
+        assert_allclose(run.centres[3], run.next_centres[3], atol=0.5)  # it did not move with it
 
     def test_a_margin_is_how_far_the_next_centre_is(self, rng):
         z, C = rng.standard_normal((50, 3)), rng.standard_normal((4, 3))

@@ -12,7 +12,8 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.learners.kmeans.clustering import Clustering, Run, drawn, init_features, with_weight
-from gramian.learners.kmeans.lloyd import best_run
+from gramian.learners.kmeans.lloyd import best_run, means
+from gramian.learners.kmeans.sketch import sketch_bytes, sketched
 from gramian.learners.kmeans.swaps import swapped_run
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
@@ -43,8 +44,7 @@ class FeaturedLloyd(Strategy[Clustering]):
             some_weights = array_ops.take_rows(weights, numbers)
             before = best_run(some, some_weights, centres, **options)
             centres = [before.next_centres]
-        if sample.factors is not None or not isinstance(problem.init, str):
-            # Swaps were on the sample, or the user set the centres.
+        if start.swapped or not isinstance(problem.init, str):
             return best_run(factors, weights, centres, **options)
         return swapped_run(factors, weights, centres, problem.rng, **options)
 
@@ -65,6 +65,7 @@ def other_memory(problem: Clustering) -> Amounts:
         "labels, weights and margins": 56 * n,
         "distances to first centres": max(seeding - taken // 2, 0),
         "sampled rows": taken + 8 * size * (3 * starts + 8),
+        "sketch": sketch_bytes(factors, size, k),
         "centres": 8 * k * r * (3 * starts + 6),
         "blocks": max(walks, default=0),
     }
@@ -116,6 +117,7 @@ class Start(NamedTuple):
     centres: list[Array]  # each (k, r)
     masses: Array  # the total weight of the rows averaged in each, (k,)
     sample: Factors
+    swapped: bool = False  # whether swaps have improved them
 
 
 def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> Start:
@@ -136,13 +138,18 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
     starts = problem.restarts
     if not whole:  # more, as long as a pass over the sample is far cheaper than one over all rows
         starts = max(starts, min(4 * starts, n // (4 * size)))
-    centres = _seeds(problem, sample, weights, starts)
+    counts = array_ops.like(weights, factors.parts.example(), double)
+    options: Any = {"max_iter": problem.max_iter, "tol": problem.tol}
+    sketch = sketched(sample, k, problem.rng)
+    centres = _seeds(problem, sketch, weights, starts)
+    if sketch is not sample:
+        best = swapped_run(sketch, counts, centres, problem.rng, sample=sketch, **options)
+        centres = [means(sample, counts, best.labels, k)]
+        return Start(centres, best.masses, sample, swapped=True)
     if whole:
         return Start(centres, nothing, sample)
-    counts = array_ops.like(weights, factors.parts.example(), double)
-    options: Any = {"sample": sample, "max_iter": problem.max_iter, "tol": problem.tol}
-    best = swapped_run(sample, counts, centres, problem.rng, **options)
-    return Start([best.next_centres], best.masses, sample)
+    best = swapped_run(sample, counts, centres, problem.rng, sample=sample, **options)
+    return Start([best.next_centres], best.masses, sample, swapped=True)
 
 
 def _seeds(problem: Clustering, rows: Factors, weights: np.ndarray, starts: int) -> list[Array]:

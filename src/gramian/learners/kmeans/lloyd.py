@@ -1,11 +1,12 @@
 """Lloyd's algorithm on features: a centre is the mean of its rows of Z; S defines distances.
 
-||z - c||² = zᵀSz - 2 zᵀSc + cᵀSc. Several restarts advance together and share each pass. A single
-one checks only the rows whose cluster may have changed.
+||z - c||² = zᵀSz - 2 zᵀSc + cᵀSc. A run checks only the rows whose cluster may have changed, or
+several advance together and share each pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,11 +15,13 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
 from gramian.learners.kmeans.clustering import best_few
-from gramian.learners.kmeans.passes import Doubt, FeaturedRun, walk
+from gramian.learners.kmeans.margins import Doubt
+from gramian.learners.kmeans.passes import FeaturedRun, walk
 from gramian.matrices.factors import Factors
 
 RACE = 400  # passes of all restarts times clusters, after which only the best goes on
 LEAST_RACE = 4  # passes
+APART = 32  # clusters from which on restarts make passes of their own
 
 
 def on_factors(
@@ -34,49 +37,97 @@ def on_factors(
 
     An empty cluster gets the farthest row of ``sample``. ``weights`` has shape (n,).
     """
-    weights = factors.arrange(weights)  # labels are also in the order of the parts, until the end
-    runs = [FeaturedRun(no_labels(weights), next_centres=centres) for centres in first]
-    single = len(runs) == 1 and first[0].shape[0] > 1
-    doubt = Doubt(factors) if single and Doubt.is_possible(factors) else None
+    runs = started(factors, first)
+    advance(factors, factors.arrange(weights), runs, sample, max_iter=max_iter, tol=tol)
+    return [finished(factors, run) for run in runs]
+
+
+def started(factors: Factors, first: list[Array]) -> list[FeaturedRun]:
+    """Return runs from first centres (k, r), before their first pass.
+
+    With many clusters, each makes passes of its own, over the rows in doubt. Otherwise they share
+    passes, which also is better if passes compute the features, or workers have them.
+    """
+    parts = factors.parts
+    doubts = Doubt.is_possible(factors) and first[0].shape[0] > 1
+    if len(first) > 1:
+        here = parts.evaluations == 0 and parts.place.now(lambda: True) is not None
+        doubts = doubts and here and first[0].shape[0] >= APART
+    return [
+        FeaturedRun(
+            no_labels(parts.place.constant(1.0)),
+            next_centres=centres,
+            doubt=Doubt(factors) if doubts else None,
+        )
+        for centres in first
+    ]
+
+
+def finished(factors: Factors, run: FeaturedRun) -> FeaturedRun:
+    """Return the run with its labels in the order of the data; it does not go on."""
+    run.labels, run.doubt = factors.restore(run.labels), None
+    return run
+
+
+def advance(
+    factors: Factors, weights: Array, runs: list[FeaturedRun], sample: Factors, *, max_iter: int,
+    tol: float,
+) -> None:  # fmt: skip
+    """Advance runs until they are done, by at most ``max_iter`` passes.
+
+    ``weights`` (n,) are in the order of the parts.
+    """
+    if len(runs) > 1 and runs[0].doubt is not None:
+        for run in runs:
+            advance(factors, weights, [run], sample, max_iter=max_iter, tol=tol)
+        return
     with progress("kernel k-means", max_iter) as step:
-        for number in range(max_iter):
+        for _ in range(max_iter):
             going = [run for run in runs if not run.done]
             if not going:
                 break
-            changes, inertia = assign(factors, weights, going, number == 0, doubt)
-            if number == 0:  # the first pass computes the trace
-                trace = inertia - runs[0].objective()
-                for run in runs:
+            first = going[0].masses is None
+            changes, inertia = assign(factors, weights, going, first, going[0].doubt)
+            if first:  # it computes the trace
+                trace = inertia - going[0].objective()
+                for run in going:
                     run.trace = trace
             for run, changed in zip(going, changes, strict=True):
                 centres = centre_of(run.sums, run.masses)
                 run.next_centres, refilled = fill_empty(centres, run.masses, run.centres, sample)
-                if doubt is not None:
-                    doubt.move(run)
+                if run.doubt is not None:
+                    run.doubt.move(run)
                 unchanged = changed == 0 and not refilled
                 run.record(run.objective(), unchanged, 0.0 if refilled else tol)
             step()
-    for run in runs:
-        run.labels = factors.restore(run.labels)
-    return runs
 
 
 def best_run(
     factors: Factors, weights: Array, first: list[Array], sample: Factors, *, max_iter: int,
     tol: float,
 ) -> FeaturedRun:  # fmt: skip
-    """Run all restarts for a few passes, and the best of them until convergence.
+    """Run all restarts for a few passes, and the best of them until convergence."""
+    lloyd = partial(advance, factors, factors.arrange(weights), sample=sample, tol=tol)
+    return finished(factors, winner(lloyd, started(factors, first), factors, max_iter))
 
-    A single run is cheaper: it checks only the rows in doubt. The more clusters there are, the more
-    alike are the restarts, and the more a pass costs, so that fewer passes decide.
+
+def winner(
+    lloyd: Callable[..., None], runs: list[FeaturedRun], factors: Factors, max_iter: int
+) -> FeaturedRun:
+    """Advance all runs for a few passes, and the best of them until ``lloyd`` is done with it.
+
+    The more clusters there are, the more alike are the restarts, and the more a pass costs, so that
+    fewer passes decide.
     """
-    lloyd = partial(on_factors, factors, weights, sample=sample, tol=tol)
-    race = max(RACE // first[0].shape[0], LEAST_RACE)
-    passes = max_iter if len(first) == 1 else min(race, max_iter)
-    best = best_few(lloyd(first, max_iter=passes), 1, factors.dtype)[0]
-    if best.done or passes == max_iter:
-        return best
-    return best.then(lloyd([best.next_centres], max_iter=max_iter - passes)[0])
+    race = max(RACE // runs[0].next_centres.shape[0], LEAST_RACE)
+    passes = max_iter if len(runs) == 1 else min(race, max_iter)
+    lloyd(runs, max_iter=passes)
+    best = best_few(runs, 1, factors.dtype)[0]
+    if best.doubt is None and Doubt.is_possible(factors) and best.masses.shape[0] > 1:
+        best.doubt = Doubt(factors)
+    if not best.done and passes < max_iter:
+        lloyd([best], max_iter=max_iter - passes)
+    return best
 
 
 def one_pass(factors: Factors, weights: Array, centres: Array) -> FeaturedRun:
@@ -133,6 +184,18 @@ def centre_of(sums: Array, masses: Array) -> Array:
     """Return the mean (k, r) of each cluster from sums (k, r) and masses (k,); 0 if it is empty."""
     xp = array_ops.namespace(sums)
     return sums / xp.where(masses > 0, masses, xp.ones_like(masses))[:, None]
+
+
+def means(factors: Factors, weights: Array, labels: Array, k: int) -> Array:
+    """Return the mean (k, r) of the rows with each label; ``weights`` and ``labels`` (n,)."""
+    arranged = factors.arrange(weights), factors.arrange(labels)
+
+    def sums(z: Array, w: Array, own: Array) -> tuple[Array, Array]:
+        return array_ops.sum_by_label(z, own, w, k), array_ops.mass_by_label(own, w, k)
+
+    parts = factors.sum(lambda columns: sums, *arranged, label="means")
+    total = factors.xp.concat([part[0] for part in parts], axis=1)
+    return centre_of(total, sum(part[1] for part in parts))
 
 
 def fill_empty(centres: Array, masses: Array, before: Array, sample: Factors) -> tuple[Array, bool]:

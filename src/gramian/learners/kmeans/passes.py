@@ -1,14 +1,14 @@
 """One pass of Lloyd's algorithm over features: assign each row to its nearest centre.
 
-Weights, labels and other arrays with an entry per row are in the order of the factors' parts. Later
-passes skip rows whose cluster cannot have changed, by their margins (Hamerly, 2010).
+Weights, labels and other arrays with an entry per row are in the order of the factors' parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,15 +23,28 @@ COPIED = 1 << 17  # rows whose features are copied at a time, if some of a block
 
 @dataclass(eq=False)
 class FeaturedRun(Run):
-    """A restart on features."""
+    """A restart on features; labels are in the order of the parts until it is finished."""
 
     next_centres: Array = None  # centres of the next pass, (k, r)
     sums: Array = None  # sums of each cluster's rows of Z, (k, r)
+    doubt: Doubt | None = None  # which rows the next pass checks; all rows if None
 
     def then(self, later: FeaturedRun) -> FeaturedRun:
         """Return a later run with the history of both; its objective is at most this one's."""
         later.history = self.history + [value for value in later.history if value < self.inertia]
         return later
+
+    def branch(self, centres: Array) -> FeaturedRun:
+        """Return a run that goes on from here with other centres (k, r)."""
+        doubt = None if self.doubt is None else self.doubt.copy()
+        labels = array_ops.copy(self.labels) if doubt is None else doubt.own(self.labels)
+        twin = replace(
+            self, labels=labels, centres=self.next_centres, next_centres=centres, doubt=doubt,
+            history=[], done=False,
+        )  # fmt: skip
+        if doubt is not None:
+            doubt.move(twin)
+        return twin
 
     def objective(self) -> float:
         """Return the sum of squared distances to the centres; it follows from the sums."""
@@ -216,106 +229,5 @@ def walk(
     return sum(counts), list(state)
 
 
-class Doubt:
-    """Tracks which rows may have a new nearest centre, in the order of the parts.
-
-    A row's margin is how much farther the second nearest centre is than the nearest, minus the
-    distance that the centres have moved since the row was last checked. While it is positive, the
-    row's cluster cannot have changed, and its features are not needed.
-    """
-
-    def __init__(self, factors: Factors) -> None:
-        self._place = factors.parts.place
-        self.margins = array_ops.astype(self._place.constant(0.0), np.float32)
-        self.way: np.ndarray | None = None  # by label (k,), still to subtract from lazy margins
-
-    @staticmethod
-    def is_possible(factors: Factors) -> bool:
-        """Whether distances obey the triangle inequality, and rows can be selected."""
-        return factors.core is None and not array_ops.is_foreign(factors.parts.example())
-
-    def walk(
-        self, factors: Factors, weights: Array, run: FeaturedRun, measured: bool = False
-    ) -> Array:
-        """:func:`passes.walk` for a single run, over only the rows in doubt.
-
-        If the rows are on workers, each selects its own; ``measured`` checks all rows.
-        """
-        rows = None if measured else self._place.now(doubtful, self.margins)
-        if rows is None:
-            way = self.way
-            state = [run.labels, self.margins]
-            counts, (run.labels, self.margins) = walk(
-                factors, weights, [run], state, measured=measured,
-                wrap=lambda looks: WithMargins(looks, way),
-            )  # fmt: skip
-            self.way = None
-            return counts
-        some = [run.labels[rows], self.margins[rows]]
-        chosen = Factors(factors.parts.choose(rows), factors.core)
-        counts, some = walk(chosen, weights[rows], [run], some, wrap=WithMargins)
-        run.labels[rows], self.margins[rows] = some
-        run.masses = array_ops.mass_by_label(run.labels, weights, run.centres.shape[0])
-        return counts
-
-    def move(self, run: FeaturedRun) -> None:
-        """Reduce margins by how far a row's own centre and any other centre have moved."""
-        way = np.sqrt(np.sum((run.next_centres - run.centres) ** 2, axis=1))
-        farthest, second = np.argsort(-way)[:2].tolist()
-        other = np.full(len(way), way[farthest])
-        other[farthest] = way[second]
-        way = (way + other).astype(np.float32)
-
-        def shrink(margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
-            margins -= way[labels]
-            return margins
-
-        if self._place.now(shrink, self.margins, run.labels) is None:
-            self.way = way  # workers subtract it in the next walk
-
-    @staticmethod
-    def margin(products: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return margins (n,) from ||c||² - 2zᵀc (n, k), which is overwritten, and ||z||² (n,)."""
-        places = np.arange(len(labels))
-        nearest = products[places, labels]
-        products[places, labels] = np.inf
-        beyond = products.min(axis=1) - nearest
-        # Rounding is relative to the squared norms.
-        beyond -= 32 * array_ops.eps(products.dtype) * (lengths + np.abs(nearest))
-        near = np.sqrt(np.maximum(lengths + nearest, 0.0))
-        return beyond / (near + np.sqrt(np.maximum(lengths + nearest + beyond, 0.0)) + 1e-30)
-
-
-@dataclass(eq=False)
-class WithMargins:
-    """Assigns a block of rows, and also updates their margins.
-
-    With ``way`` (k,), how far to reduce margins by label, only the rows in doubt are checked; the
-    worker that has the rows selects them.
-    """
-
-    looks: Looks
-    way: np.ndarray | None = None
-
-    def __call__(self, z: Array, w: Array, labels: Array, margins: Array) -> Looked:
-        if self.way is None:
-            return self._all(z, w, labels, margins)
-        margins -= self.way[labels]
-        rows = doubtful(margins)
-        if rows is None:
-            return self._all(z, w, labels, margins)
-        some = labels[rows], margins[rows]
-        gains, _, counts = self._all(z[rows], w[rows], *some)
-        labels[rows], margins[rows] = some
-        return gains, array_ops.mass_by_label(labels, w, self.looks.k), counts
-
-    def _all(self, z: Array, w: Array, labels: Array, margins: Array) -> Looked:
-        z, products, looked = self.looks.look(z, w, [labels])
-        margins[...] = Doubt.margin(products, labels, self.looks.lengths(z))
-        return looked
-
-
-def doubtful(margins: np.ndarray) -> np.ndarray | None:
-    """Return the positions of margins not above 0; None if they are too many to select."""
-    used = margins <= 0
-    return np.flatnonzero(used) if 2 * np.count_nonzero(used) < len(used) else None
+if TYPE_CHECKING:
+    from gramian.learners.kmeans.margins import Doubt

@@ -16,7 +16,13 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.learners.kmeans.lloyd import best_run, distances, no_labels
+from gramian.learners.kmeans.lloyd import (
+    advance,
+    distances,
+    finished,
+    started,
+    winner,
+)
 from gramian.learners.kmeans.passes import FeaturedRun
 from gramian.matrices.factors import Factors
 from gramian.rows import even_spans
@@ -31,7 +37,7 @@ PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; 
 PASSES = 4  # in which a trial of swaps must lower the objective
 FEWER = 4  # if it does not, this part of the swaps is tried
 
-Lloyd = Callable[..., FeaturedRun]
+Lloyd = Callable[..., None]
 
 
 def swapped_run(
@@ -43,16 +49,17 @@ def swapped_run(
     Passes are coarse until no swap is worth another: it would undo what fine ones gain. A run that
     may not go on is not swapped.
     """
-    coarse = partial(best_run, factors, weights, sample=sample, tol=max(tol, COARSE))
-    best = coarse(first, max_iter=max_iter)
+    weights = factors.arrange(weights)
+    coarse = partial(advance, factors, weights, sample=sample, tol=max(tol, COARSE))
+    best = winner(coarse, started(factors, first), factors, max_iter)
     left = max_iter - len(best.history)
     if not best.done or left == 0:
-        return best
+        return finished(factors, best)
     best = improved(best, factors, weights, coarse, rng)
-    if best.done and tol >= COARSE:
-        return best
-    fine = best_run(factors, weights, [best.next_centres], sample=sample, max_iter=left, tol=tol)
-    return best.then(fine)
+    if not best.done or tol < COARSE:
+        best.done = False
+        advance(factors, weights, [best], sample, max_iter=left, tol=tol)
+    return finished(factors, best)
 
 
 def improved(
@@ -60,7 +67,7 @@ def improved(
 ) -> FeaturedRun:
     """Return a run with a lower objective, or this one if no swap is found that lowers it.
 
-    ``lloyd`` runs from a list of centres (k, r) on the same rows, with these ``weights`` (n,).
+    ``lloyd`` advances a list of runs on the same rows, with these ``weights`` (n,).
     """
     for _ in range(ROUNDS):
         swapped = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
@@ -79,7 +86,8 @@ def _swapped(
     while len(removed):
         centres = array_ops.copy(run.next_centres)
         array_ops.put_rows(centres, removed, added)
-        tried = lloyd([centres], max_iter=PASSES)
+        tried = run.branch(centres)
+        lloyd([tried], max_iter=PASSES)
         if tried.inertia < run.inertia:
             return run.then(tried)
         fewer = len(removed) // FEWER if len(removed) > FEWER else len(removed) - 1
@@ -91,10 +99,9 @@ def _promising(
     run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator
 ) -> tuple[np.ndarray, Array]:
     """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
-    arranged = factors.arrange(weights)
-    now = FeaturedRun(no_labels(arranged), next_centres=run.next_centres)
-    nearest, k = Nearest(factors, weights), run.next_centres.shape[0]
-    _, squared = distances(factors, arranged, now, factors.arrange(nearest.diagonal))
+    now = run.branch(run.next_centres)
+    nearest, k = Nearest(factors, factors.restore(weights)), run.next_centres.shape[0]
+    _, squared = distances(factors, weights, now, factors.arrange(nearest.diagonal))
     nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
     candidates = np.unique(nearest.drawn(rng, 8 + k // 4))
     if not len(candidates):

@@ -239,12 +239,18 @@ def inverse_triangle(lower: Array) -> Array:
 
 
 def inverse_inner(P: Array) -> Array:
-    """Return (PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
+    """Return (PᵀP)⁻¹ of a matrix with independent columns, from a triangle R with PᵀP = RᵀR.
+
+    An upper triangle, such as the inverse of a Cholesky factor, is R itself; else its QR
+    decomposition has R.
+    """
     if array_ops.is_on_gpu(P):
         return _on_gpu().inverse_inner(P)
     r = P.shape[1]
+    triangle = array_ops.to_numpy(P)
     with few_blas_threads(r):
-        triangle = scipy.linalg.qr(array_ops.to_numpy(P), mode="r", check_finite=False)[0][:r]
+        if len(triangle) > r or np.tril(triangle, -1).any():
+            triangle = scipy.linalg.qr(triangle, mode="r", check_finite=False)[0][:r]
         inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
         return inverse @ inverse.T
 

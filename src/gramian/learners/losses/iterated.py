@@ -1,4 +1,7 @@
-"""A loss over the features of an approximation: Newton steps by conjugate gradients."""
+"""A loss over the features of an approximation: steps that take passes over the rows only.
+
+They are quasi-Newton steps while these converge, and then Newton steps by conjugate gradients.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from gramian.learners.losses.leaving_out import best_of_path
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.newton import Evaluation, gaps, minimise
 from gramian.learners.losses.problem import LossProblem, LossSolution
+from gramian.learners.losses.quasi_newton import MOST_PAIRS, Course
 from gramian.learners.losses.walks import TEMPORARY, Curvature, Walks
 from gramian.learners.ridge.falkon import KERNEL_VALUE, PASS, PASS_TARGET
 from gramian.learners.strategy import Strategy, keeping, room_left
@@ -51,7 +55,7 @@ Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class IteratedSpace(FactoredSpace):
-    """Directions by conjugate gradients, each product in a pass over the rows.
+    """Directions from gradients, or by conjugate gradients with each product in a pass.
 
     The preconditioner is the matrix of a sample of rows, and of the landmarks: some features may be
     nonzero only for a landmark far from all other rows. ``landmarks`` are the inner products of
@@ -64,6 +68,7 @@ class IteratedSpace(FactoredSpace):
     ) -> None:  # fmt: skip
         super().__init__(problem, walks)
         self._sample, self._scale, self._landmarks = sample, scale, landmarks
+        self._course = Course(coupled=problem.loss.coupled)
         self._relative = 1.0  # what the last direction could gain, relative to the objective
         self._solvers: list[Any] = []  # the preconditioner, and the loss it was made for
         self._made_for: Loss | None = None
@@ -88,10 +93,28 @@ class IteratedSpace(FactoredSpace):
         return here
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._made_for is not self.loss:
+            self._solvers, self._made_for = self._preconditioners(here), self.loss
+            if self._course.is_fast:
+                self._course = Course(coupled=self.loss.coupled)
+        if self._course.is_fast:
+            direction = -self._course.inverse_times(here, self._precondition)
+            direction *= 1.0 if self.loss.coupled else wanted
+            left = self._course.left(here, direction, self.slopes(here, direction))
+            if self._course.is_fast:
+                return direction, left
+        direction, products = self._newton(here, wanted)
+        if products > RENEWED:
+            self._made_for = None
+        slopes = self.slopes(here, direction)
+        sizes = np.maximum(np.abs(here.values), np.finfo(float).tiny)
+        self._relative = min(float(np.max(slopes / sizes)), 1.0)
+        return direction, slopes
+
+    def _newton(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return a Newton direction, and how many products with the second derivatives it took."""
         loss, problem = self.loss, self.problem
-        if self._made_for is not loss:
-            self._solvers, self._made_for = self._preconditioners(here), loss
-        solvers, columns = self._solvers, 1 if loss.coupled else loss.outputs
+        columns = 1 if loss.coupled else loss.outputs
 
         # A column of a coupled loss is a whole array of coefficients; else it is one output.
         def outputs(used: np.ndarray) -> np.ndarray:
@@ -99,10 +122,7 @@ class IteratedSpace(FactoredSpace):
 
         def precondition(R: np.ndarray, used: np.ndarray) -> np.ndarray:
             R = R.reshape(len(here.point), -1)
-            if len(solvers) == 1:
-                return solvers[0](R).reshape(-1, len(used))
-            pairs = zip(used, R.T, strict=True)
-            return np.column_stack([solvers[k](r[:, None])[:, 0] for k, r in pairs])
+            return self._precondition(R, outputs(used)).reshape(-1, len(used))
 
         def apply(V: np.ndarray, used: np.ndarray) -> np.ndarray:
             V, those = V.reshape(len(here.point), -1), outputs(used)
@@ -115,15 +135,16 @@ class IteratedSpace(FactoredSpace):
         right = (-here.gradient * (1.0 if loss.coupled else wanted)).reshape(-1, columns)
         least = LAST * np.maximum(problem.tol * np.abs(here.values), gaps(loss, here))
         tol = float(np.clip(0.3 * sqrt(self._relative), 1e-5, 0.1))
-        with one_blas_thread():
-            found, products = conjugate_gradients(apply, right, precondition, tol=tol, least=least)
-        if products > RENEWED:
-            self._made_for = None
-        direction = found.reshape(here.point.shape)
-        slopes = self.slopes(here, direction)
-        sizes = np.maximum(np.abs(here.values), np.finfo(float).tiny)
-        self._relative = min(float(np.max(slopes / sizes)), 1.0)
-        return direction, slopes
+        found, products = conjugate_gradients(apply, right, precondition, tol=tol, least=least)
+        return found.reshape(here.point.shape), products
+
+    def _precondition(self, R: np.ndarray, outputs: np.ndarray | None = None) -> np.ndarray:
+        """Return about H⁻¹ R, column by column; these are the columns of some outputs, or all."""
+        if len(self._solvers) == 1:
+            return self._solvers[0](R)
+        numbers = range(R.shape[1]) if outputs is None else outputs
+        pairs = zip(numbers, R.T, strict=True)
+        return np.column_stack([self._solvers[k](r[:, None])[:, 0] for k, r in pairs])
 
     def _preconditioners(self, here: Evaluation) -> list[Any]:
         kinds = [-1]
@@ -188,7 +209,7 @@ def conjugate_gradients(
 
 
 class Iterated(Strategy[LossProblem]):
-    """Newton steps by conjugate gradients over C, whatever the loss."""
+    """Steps of one or several passes over C, whatever the loss."""
 
     def serves(self, problem: LossProblem) -> bool:
         if problem.is_exact:
@@ -230,10 +251,11 @@ class Iterated(Strategy[LossProblem]):
             **small_memory(problem),
             "left-out rows": left_out_bytes(problem) + kinds_bytes,
             "preconditioner": small + factors.parts.take_bytes(_sample_size(problem)),
-            "iteration": 12 * 8 * (r + m) * t,
+            "iteration": (12 * (r + m) + (2 * MOST_PAIRS + 4) * r) * 8 * t,
             "blocks": max(sampled, passes),
         }
 
+    @one_blas_thread()
     def solve(self, problem: LossProblem) -> LossSolution:
         C, P = unprojected(problem.factors)
         dtype = C.xp.float64 if is_precise(problem) else C.dtype

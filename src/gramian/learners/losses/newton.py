@@ -63,7 +63,8 @@ class Space(ABC):
         """Return a Newton direction and its slope, minus the derivative along it.
 
         ``wanted`` says which outputs need one (values,); the others may be 0. The slope has shape
-        (values,) and is not negative.
+        (values,) and is not negative: twice what is left to gain. If the direction is rough, more
+        than the slope is returned, so that this is still so.
         """
 
     @abstractmethod

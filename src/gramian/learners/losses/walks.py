@@ -98,7 +98,9 @@ class Walks:
         prepare = _evaluation(loss, self.dtype, U, b, self._inner_matrix, kinds)
         width = self._width
         result = 8 * width**2 * len(kinds or ()) + 8 * width * loss.outputs
-        spare = 8 * TEMPORARY * loss.outputs + (16 * width if kinds else 0)
+        spare = 8 * TEMPORARY * loss.outputs + (
+            2 * array_ops.itemsize(self.dtype) * width if kinds else 0
+        )
         sums = self._sum(prepare, spare, result)
         values, image, slope, statistics = (
             np.sum([_host(part[i]) for part in sums], axis=0)
@@ -233,7 +235,7 @@ def _evaluation(
             z = array_ops.astype(z, dtype)
             z = z if P is None else z @ P
             xp = array_ops.namespace(z)
-            f = array_ops.astype(z @ u, xp.float64) + b
+            f = array_ops.astype(array_ops.matmul(z, u), xp.float64) + b
             each = [loss.value(y, f), loss.gradient(y, f), loss.statistics(y, f)]
             values, g, statistics = (a * weights[0] for a in each) if weights else each
             sums = (
@@ -304,7 +306,7 @@ def _both(u: Array, b: Array, d: Array, c: Array) -> Callable[[Array], tuple[Arr
     slopes, constants = xp.concat((u, d), axis=1), array_ops.astype(xp.concat((b, c)), u.dtype)
 
     def both(z: Array) -> tuple[Array, Array]:
-        product = z @ slopes
+        product = array_ops.matmul(z, slopes)
         product += constants
         return product[:, :t], product[:, t:]
 

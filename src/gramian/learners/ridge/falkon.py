@@ -362,9 +362,11 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarr
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
     sample = Factors(factors.parts[0].choose(np.sort(numbers)))
+    precise = system.precise
+    late = precise and system.late
     inner, e = (
         array_ops.astype(each, factors.xp.float64)
-        for each in inner_products(sample, precise=system.precise, ones=True)[0]
+        for each in inner_products(sample, precise=precise and not late, late=late, ones=True)[0]
     )
     if system.intercept:
         inner -= (e / size) @ factors.xp.matrix_transpose(e)

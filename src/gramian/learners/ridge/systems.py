@@ -24,12 +24,14 @@ from gramian.learners.strategy import Problem
 from gramian.matrices.block_function import BlockFunction
 from gramian.matrices.factors import Factors, unprojected
 from gramian.matrices.gram import Gram
+from gramian.matrices.normal_equations import late_rounding
 from gramian.rows import ArrayRows, Rows
 
 PATIENCE = 5  # iterations without a smaller error on the held-out rows, before it stops
 
 
-SAMPLED = 256  # rows on which rounding is measured
+SAMPLED = 64  # rows on which rounding is measured
+MEASURED = 32  # rows that tell the size of the features
 STEPS = 49  # alphas in the default grid
 LARGEST, LEAST = 1e2, 1e-10  # its ends, relative to the largest eigenvalue
 
@@ -118,6 +120,12 @@ class System(Problem):
     def precise(self) -> bool:
         """Whether float64 is needed because float32 features would round too much."""
         return rounds_too_much(self.factors, self.least_alpha, self.weights)
+
+    @cached_property
+    def late(self) -> bool:
+        """Whether sums over C in float64, multiplied with P afterwards, are as exact as needed."""
+        double = array_ops.itemsize(self.factors.dtype) == 8
+        return (double or self.precise) and sums_allow(self.factors, self.least_alpha, self.weights)
 
     def local(self, coefficients: Array) -> Array:
         """Convert coefficients (r, n_targets) to the matrix's array library, in float64."""
@@ -260,15 +268,17 @@ def rounds_too_much(
 ) -> bool:
     """Whether float32 features would change eigenvalues by more than a tenth of alpha.
 
-    If P is large, features C P are small differences of kernel values. How much rounding changes K̃
-    is measured on a sample of rows; ``seen`` is the number of rows of earlier batches. If alpha is
-    None, it is the smallest of the default path, which is relative to the largest eigenvalue.
+    If P is large, features C P are small differences of kernel values: rounding changes K̃ by E, and
+    the solution by at most ‖E‖ / alpha of itself, so a tenth of alpha is a tenth at worst. ‖E‖ is
+    measured on a sample of s rows, n / s times smaller; ``seen`` is the number of rows of earlier
+    batches. If alpha is None, it is the smallest of the default path, which is relative to the
+    largest eigenvalue.
     """
     C, P = unprojected(factors)
     if P is None or array_ops.itemsize(factors.dtype) == 8:
         return False
     n = factors.shape[0]
-    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    numbers = _some_rows(n, SAMPLED)
     rounded, values = (
         array_ops.astype(rows.take(numbers).parts[0].collect(), factors.xp.float64)
         for rows in (factors, C)
@@ -280,6 +290,32 @@ def rounds_too_much(
         alpha = 10 * array_ops.eps(factors.dtype) * np.linalg.eigvalsh(K)[-1]
         return _norm_exceeds(change, 0.1 * alpha)
     return _norm_exceeds(change, 0.1 * alpha * len(numbers) / (_mean(weights) * (n + seen)))
+
+
+@one_blas_thread()
+def sums_allow(
+    factors: Factors, alpha: float | None, weights: Array | None, *, seen: int = 0
+) -> bool:
+    """Whether Pᵀ(CᵀWC)P, in float64, is exact to a tenth of alpha for features of float32.
+
+    For features of float64 it has to be as much more exact as these are.
+    """
+    C, P = unprojected(factors)
+    if P is None:
+        return False
+    n = factors.shape[0]
+    numbers, weight = _some_rows(n, MEASURED), _mean(weights) * (n + seen)
+    eps = array_ops.eps(factors.dtype)
+    if alpha is None:  # the largest eigenvalue is at least that along the mean
+        values = array_ops.astype(C.take(numbers).parts[0].collect(), factors.xp.float64)
+        mean = factors.xp.mean(values, axis=0) @ P
+        alpha = 10 * eps * weight * float(mean @ mean)
+    return late_rounding(factors, numbers, weight) <= 1e6 * eps * alpha
+
+
+def _some_rows(n: int, count: int) -> np.ndarray:
+    """Return the numbers of ``count`` rows, at equal distances, or of all."""
+    return np.linspace(0, n - 1, min(n, count)).astype(int)
 
 
 def _norm_exceeds(A: np.ndarray, limit: float) -> bool:
@@ -302,7 +338,7 @@ def may_round_too_much(system: System) -> bool:
     if alpha is None:  # a path on features tells by where it ends; blocks need float64 all along
         return system.is_local
     n, local = system.rows.shape[0], system.factors.local
-    sample = system.factors.take(np.linspace(0, n - 1, min(n, SAMPLED)).astype(int))
+    sample = system.factors.take(_some_rows(n, MEASURED))
     largest = float(np.max(array_ops.to_numpy(sample.diagonal())))
     size = n if local is None else 10 * local.largest  # rows that one factor is of
     rounding = array_ops.eps(system.factors.dtype) * size * largest * _mean(system.weights)
@@ -317,7 +353,7 @@ def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
     """
     n, alpha = system.rows.shape[0], system.least_alpha
     assert alpha is not None
-    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    numbers = _some_rows(n, SAMPLED)
     rows = ArrayRows(system.rows.take(numbers))
     C, P = unprojected(system.factors)
     exact = precise(rows).parts[0].collect()  # the products are taken where it is

@@ -239,13 +239,15 @@ def inverse_triangle(lower: Array) -> Array:
 
 
 def inverse_inner(P: Array) -> Array:
-    """Return (PᵀP)⁻¹ of a matrix with independent columns, from its QR decomposition."""
+    """Return (PᵀP)⁻¹ of a matrix with independent columns, an upper triangle or by QR."""
     if array_ops.is_on_gpu(P):
         return _on_gpu().inverse_inner(P)
-    r = P.shape[1]
+    P, r = array_ops.to_numpy(P), P.shape[1]
     with few_blas_threads(r):
-        triangle = scipy.linalg.qr(array_ops.to_numpy(P), mode="r", check_finite=False)[0][:r]
-        inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
+        triangle = P
+        if len(P) > r or np.tril(P, -1).any():
+            triangle = scipy.linalg.qr(P, mode="r", check_finite=False)[0][:r]
+        inverse = scipy.linalg.lapack.dtrtri(triangle, lower=0)[0]
         return inverse @ inverse.T
 
 

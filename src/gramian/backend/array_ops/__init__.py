@@ -26,6 +26,7 @@ from gramian.backend.array_ops.arithmetic import (
     solve_symmetric,
     subtract,
     sum_by_label,
+    transposed_matmul,
     unit_rows,
 )
 from gramian.backend.array_ops.libraries import (
@@ -138,6 +139,7 @@ __all__ = [
     "take_columns",
     "take_rows",
     "to_numpy",
+    "transposed_matmul",
     "unique",
     "unit_rows",
     "where_true",

@@ -149,9 +149,9 @@ class RidgeLearner(KernelLearner):
             return system
         precise = self.approximation_.in_double(system.rows)
         if precise is None:
-            return system
+            return replace(system, rounds=True)
         if not system.is_local and not rounding_shows(system, precise.factor_rows):
-            return system
+            return replace(system, rounds=True)
         return self._in_double(system, precise)
 
     def _in_double(self, system: System, precise: Approximation) -> System:

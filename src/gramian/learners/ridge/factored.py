@@ -61,7 +61,7 @@ class Sums(NamedTuple):
             system.factors,
             system.Y,
             system.weights,
-            precise=not late and system.precise,
+            precise=not late and system.precise_sums,
             late=late,
             stay=True,
         )

@@ -251,7 +251,7 @@ def inverse_inner(P: Array) -> Array:
     with few_blas_threads(r):
         if len(triangle) > r or np.tril(triangle, -1).any():
             triangle = scipy.linalg.qr(triangle, mode="r", check_finite=False)[0][:r]
-        inverse = scipy.linalg.solve_triangular(triangle, np.eye(r), check_finite=False)
+        inverse = scipy.linalg.lapack.dtrtri(triangle, lower=0)[0]
         return inverse @ inverse.T
 
 

@@ -15,6 +15,7 @@ from gramian import (
     Nystroem,
     RandomFourier,
 )
+from gramian.learners.ridge import factored, systems
 
 SMOOTH = Nystroem(RBF(2.0), 100, landmarks="uniform", random_state=0)  # W of condition 1e14
 KERNELS = [
@@ -79,3 +80,25 @@ def test_float32_features_stay_where_rounding_does_not_show():
     X, y = curved()
     model = KernelRidge(1.0, kernel=Nystroem(RBF(20.0), 100, random_state=0)).fit(X, y)
     assert model.approximation_.transform(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("alpha", [1e-3, "gcv"])
+def test_sums_in_float64_where_float32_would_round_too_much(alpha, monkeypatch):
+    X, y = curved()
+    kernel = Nystroem(RBF(2.0), 100, landmarks="uniform", random_state=0).fit(X)
+    ways = []
+    products = factored.inner_products
+
+    def noted(*args, **options):
+        ways.append((options["late"], options["precise"]))
+        return products(*args, **options)
+
+    monkeypatch.setattr(Nystroem, "in_double", lambda self, rows: None)
+    monkeypatch.setattr(factored, "inner_products", noted)
+    model = KernelRidge(alpha, kernel=kernel, solver="direct")
+    late = clone(model).fit(X, y).predict(X)
+    monkeypatch.setattr(systems, "sums_allow", lambda *a, **k: False)
+    precise = clone(model).fit(X, y).predict(X)
+    assert (True, False) in ways
+    assert (False, True) in ways
+    assert np.linalg.norm(late - precise) < 1e-3 * np.linalg.norm(precise)

@@ -25,6 +25,7 @@ from gramian.backend.array_ops.arithmetic import (
     solve_symmetric,
     subtract,
     sum_by_label,
+    transposed_matmul,
     unit_rows,
 )
 from gramian.backend.array_ops.libraries import (
@@ -136,6 +137,7 @@ __all__ = [
     "take_columns",
     "take_rows",
     "to_numpy",
+    "transposed_matmul",
     "unique",
     "unit_rows",
     "where_true",

@@ -147,6 +147,21 @@ def _matmul_in_slabs(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np
     return out
 
 
+def transposed_matmul(a: Array, b: Array) -> Array:
+    """Return aᵀ b for a (n, k) and a narrow b (n, m); shape (k, m).
+
+    Of NumPy arrays in slabs of rows, for the same reason as in ``matmul``.
+    """
+    whole = a.shape[1] * b.shape[1]
+    slab = SMALL_PRODUCT // max(whole, 1) // 32 * 32
+    turned = namespace(a).matrix_transpose(a)
+    if not isinstance(a, np.ndarray) or b.shape[1] == 1 or not 0 < slab < len(a):
+        return turned @ b
+    starts = range(0, len(a), slab)
+    parts = (turned[:, start : start + slab] @ b[start : start + slab] for start in starts)
+    return sum(parts, start=np.zeros((), dtype=a.dtype))
+
+
 def row_norms(x: Array) -> Array:
     """Return the squared Euclidean norm of each row; shape (n, d) -> (n,)."""
     if issparse(x):

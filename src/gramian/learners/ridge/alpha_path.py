@@ -182,10 +182,9 @@ class FactoredPath(Strategy[System]):
         ]
 
     def solve(self, system: System) -> Solution:
-        factors, rule = system.factors, system.rule
+        rule = system.rule
         assert rule is not None
-        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise, stay=True)
-        return factored_path(rule, sums, system, Repeats.of(system))
+        return factored_path(rule, Sums.of(system), system, Repeats.of(system))
 
 
 def factored_path(

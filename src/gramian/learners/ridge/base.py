@@ -46,6 +46,7 @@ from gramian.learners.ridge.systems import (
     may_round_too_much,
     rounding_shows,
     rounds_too_much,
+    sums_allow,
 )
 from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import Factors
@@ -148,9 +149,9 @@ class RidgeLearner(KernelLearner):
             return system
         precise = self.approximation_.in_double(system.rows)
         if precise is None:
-            return system
+            return replace(system, rounds=True)
         if not system.is_local and not rounding_shows(system, precise.factor_rows):
-            return system
+            return replace(system, rounds=True)
         return self._in_double(system, precise)
 
     def _in_double(self, system: System, precise: Approximation) -> System:
@@ -252,8 +253,11 @@ class RidgeLearner(KernelLearner):
                 f"{before.right.shape[1]}."
             )
         seen = 0 if before is None else before.rows
-        precise = rounds_too_much(factors, system.least_alpha, system.weights, seen=seen)
-        sums = Sums.over(factors, system.Y, system.weights, precise=precise)
+        given: Any = (factors, system.least_alpha, system.weights)
+        precise = rounds_too_much(*given, seen=seen)
+        late = precise and sums_allow(*given, seen=seen)
+        precise = precise and not late
+        sums = Sums.over(factors, system.Y, system.weights, precise=precise, late=late)
         sums = sums if before is None else before.plus(sums)
         if rule is None:
             theta, intercepts = factored_direct(

@@ -33,13 +33,14 @@ class Sums(NamedTuple):
     @classmethod
     def over(
         cls, factors: Factors, Y: Array, weights: Array | None, *, precise: bool,
-        stay: bool = False,
+        late: bool = False, stay: bool = False,
     ) -> Sums:  # fmt: skip
         """Sum over all rows; Y has shape (n, n_targets), weights (n,).
 
-        With ``stay``, blocks that are on a GPU stay there, to be decomposed.
+        ``precise`` and ``late`` are those of ``inner_products``. With ``stay``, blocks that are on
+        a GPU stay there, to be decomposed.
         """
-        pairs = inner_products(factors, Y, weights, precise=precise, ones=True)
+        pairs = inner_products(factors, Y, weights, precise=precise, late=late, ones=True)
         right = np.concatenate([array_ops.host_float64(beside) for _, beside in pairs])
         return cls.without_features(Y, weights)._replace(
             blocks=[
@@ -50,6 +51,19 @@ class Sums(NamedTuple):
             ],
             right=right[:, :-1],
             features=right[:, -1],
+        )
+
+    @classmethod
+    def of(cls, system: System) -> Sums:
+        """Sum over all rows of a system, as exactly as its alphas need."""
+        late = system.late
+        return cls.over(
+            system.factors,
+            system.Y,
+            system.weights,
+            precise=not late and system.precise_sums,
+            late=late,
+            stay=True,
         )
 
     @property
@@ -117,7 +131,7 @@ class Factored(Strategy[System]):
 
     def solve(self, system: System) -> Solution:
         factors = system.factors
-        sums = Sums.over(factors, system.Y, system.weights, precise=system.precise, stay=True)
+        sums = Sums.of(system)
         if factors.core is not None:
             used = sums.centred() if system.intercept else sums
             spectrum = Decomposition.of(used, factors.core)
@@ -146,6 +160,7 @@ def from_sums(system: System, decomposition: int) -> list[Amounts]:
     factors, targets = system.factors, targets_bytes(system)
     size, walked, P, spare = 8 * factors.parts.widest**2, projected(factors), 0, 0
     if walked is not None:
+        size = 8 * walked.rank**2
         spare, P = 8 * (walked.rank + factors.rank), 8 * walked.rank * factors.rank
     passes = max((Z.walk_bytes(spare, size) for Z in (walked or factors).parts), default=0)
     return [

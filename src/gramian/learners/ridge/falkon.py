@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import ceil, sqrt
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ KERNEL_VALUE = 200  # computing one kernel value, or another feature
 PASS = 40  # one iteration over one entry of C, which is read from memory
 PASS_TARGET = 4  # the same, for each target
 DOUBLE = 2  # float64 relative to float32
+MOST_TIMES = 60  # rows of the preconditioner, as a multiple of the features
+ITERATIONS, EXPONENT = 120, 0.7  # for a preconditioner of r rows; fewer by this power of its rows
 
 
 class Streamed(Strategy[System]):
@@ -160,14 +162,10 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     """
     if not streams(factors):
         return False
-    n, r = factors.shape[0], factors.rank
-    values = projected(factors)
-    C = values or factors
+    n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
     m = C.rank
-    project = 0 if values is None else 2 * m * r
     factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
-    make = KERNEL_VALUE * m if isinstance(C.parts[0], FeatureRows) else 0
-    row = make + factor * (project + r * r)  # the cost of a row in the normal equations
+    make, row = _row_costs(factors, factor)
     times, iterations = _preconditioning(factors)
     cached = keepable(C, room, partly=True)  # other rows of C are recomputed in every pass
     made = make * (n + (n - cached) * iterations)
@@ -175,16 +173,29 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     return times * r * row + made + passes < n * row
 
 
+def _row_costs(factors: Factors, factor: int = 1) -> tuple[float, float]:
+    """Return the costs of a row of C, and of a row in the normal equations, C included."""
+    r, values = factors.rank, projected(factors)
+    C = values or factors
+    make = KERNEL_VALUE * C.rank if isinstance(C.parts[0], FeatureRows) else 0
+    project = 0 if values is None else C.rank * r  # P is a triangle
+    return make, make + factor * (project + r * r)
+
+
 def _preconditioning(factors: Factors) -> tuple[float, float]:
     """Return the rows of the preconditioner as a multiple of r, and the expected iterations.
 
-    More rows save iterations, roughly as 1 / times^0.7, until they cost as much themselves; on a
-    GPU iterations cost little.
+    More rows save iterations, roughly as 1 / times^0.7; the multiple is where both together cost
+    least. On a GPU iterations cost little.
     """
     n, r = factors.shape[0], factors.rank
-    most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else 40.0
-    times = min(max(sqrt(n / r), 4.0), most, n / r)
-    return times, 120 / times**0.7
+    width = (projected(factors) or factors).rank
+    saved = n * width * (PASS + PASS_TARGET) / (r * _row_costs(factors)[1])
+    times = (EXPONENT * ITERATIONS * saved) ** (1 / (1 + EXPONENT))
+    times = max(min(times, MOST_TIMES, n / r / 4), 4.0)
+    most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else n / r
+    times = min(times, most, n / r)
+    return times, ITERATIONS / times**EXPONENT
 
 
 class _Values:
@@ -195,11 +206,11 @@ class _Values:
 
     def times(self, U: Array) -> Array:
         """Multiply with U (m, c); shape (rows, c)."""
-        return self.c @ U
+        return array_ops.matmul(self.c, U)
 
     def transposed_times(self, W: Array) -> Array:
         """Multiply the transpose with W (rows, c); shape (m, c)."""
-        return array_ops.namespace(self.c).matrix_transpose(self.c) @ W
+        return array_ops.transposed_matmul(self.c, W)
 
 
 class _FusedValues:
@@ -362,9 +373,11 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarr
         mass = float(weights.sum())
         numbers = system.rng.choice(n, size, p=weights / mass)
     sample = Factors(factors.parts[0].choose(np.sort(numbers)))
+    precise = system.precise
+    late = precise and system.late
     inner, e = (
         array_ops.astype(each, factors.xp.float64)
-        for each in inner_products(sample, precise=system.precise, ones=True)[0]
+        for each in inner_products(sample, precise=precise and not late, late=late, ones=True)[0]
     )
     if system.intercept:
         inner -= (e / size) @ factors.xp.matrix_transpose(e)

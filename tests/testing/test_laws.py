@@ -87,6 +87,7 @@ def test_learner(learner):
     check_learner(learner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learner_on_other_arrays(learner, library):

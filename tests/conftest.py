@@ -67,6 +67,18 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.xdist_group(name))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Spare the time to format tracebacks of expected failures, which nobody sees."""
+    style = item.config.option.tbstyle
+    if item.get_closest_marker("xfail"):
+        item.config.option.tbstyle = "native"
+    try:
+        return (yield)
+    finally:
+        item.config.option.tbstyle = style
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

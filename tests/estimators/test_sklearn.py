@@ -76,9 +76,7 @@ def expected_failures(estimator):
     [
         KernelRidge(),
         KernelRidgeClassifier(),
-        KernelLogisticRegression(tol=1e-12),
         KernelExpectileRegressor(),
-        KernelPoissonRegressor(),
         KernelKMeans(n_clusters=3),
         OnlineKernelKMeans(),
         KernelPCA(),
@@ -91,6 +89,12 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([KernelLogisticRegression(tol=1e-12), KernelPoissonRegressor()])
+def test_estimator_checks_of_other_losses(estimator, check):
     check(estimator)
 
 

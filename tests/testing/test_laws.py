@@ -87,6 +87,7 @@ def test_learner(learner):
     check_learner(learner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learner_on_other_arrays(learner, library):
@@ -96,7 +97,6 @@ def test_learner_on_other_arrays(learner, library):
 
 def rows_of_every_kind(tmp_path, X):
     import pandas
-    import polars
 
     np.save(tmp_path / "rows.npy", X)
     yield "numpy", X
@@ -107,7 +107,6 @@ def rows_of_every_kind(tmp_path, X):
     yield "csc", scipy.sparse.csc_array(X)
     yield "list", X.tolist()
     yield "pandas", pandas.DataFrame(X)
-    yield "polars", polars.DataFrame(X)
 
 
 @pytest.mark.parametrize("n", [1, 7, 300])
@@ -118,6 +117,13 @@ def test_rows_of_every_kind(tmp_path, rng, n):
         if scipy.sparse.issparse(data):
             assert scipy.sparse.issparse(rows.collect()), kind
         check_rows(rows, X)
+
+
+@pytest.mark.parametrize("n", [1, 7, 300])
+def test_rows_of_polars(rng, n):
+    polars = pytest.importorskip("polars")
+    X = rng.standard_normal((n, 4))
+    check_rows(gramian.as_rows(polars.DataFrame(X)), X)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "bool", "float16"])

@@ -91,6 +91,7 @@ def test_approximation(approximation):
     check_approximation(approximation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_approximation_on_other_arrays(approximation, library):

@@ -61,7 +61,10 @@ def used(monkeypatch):
     return problems
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+@pytest.mark.parametrize(
+    "weights",
+    [pytest.param(None, id="alike"), pytest.param(WEIGHTS, id="weighted", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_minimum_of_the_other_methods(model, kernel, weights, used, monkeypatch):

@@ -244,10 +244,9 @@ def inverse_inner(P: Array) -> Array:
         return _on_gpu().inverse_inner(P)
     P, r = array_ops.to_numpy(P), P.shape[1]
     with few_blas_threads(r):
-        triangle = P
         if len(P) > r or np.tril(P, -1).any():
-            triangle = scipy.linalg.qr(P, mode="r", check_finite=False)[0][:r]
-        inverse = scipy.linalg.lapack.dtrtri(triangle, lower=0)[0]
+            P = scipy.linalg.qr(P, mode="r", check_finite=False)[0][:r]
+        inverse = scipy.linalg.lapack.dtrtri(P, lower=0)[0]
         return inverse @ inverse.T
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gramian import RBF, Nystroem
-from gramian.learners.ridge.systems import sums_allow
+from gramian.learners.ridge.rounding import sums_allow
 from gramian.matrices.factors import unprojected
 from gramian.matrices.normal_equations import inner_products, late_rounding
 

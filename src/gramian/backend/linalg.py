@@ -239,15 +239,10 @@ def inverse_triangle(lower: Array) -> Array:
 
 
 def inverse_inner(P: Array) -> Array:
-    """Return (PᵀP)⁻¹ of a matrix with independent columns, from a triangle R with PᵀP = RᵀR.
-
-    An upper triangle, such as the inverse of a Cholesky factor, is R itself; else its QR
-    decomposition has R.
-    """
+    """Return (PᵀP)⁻¹ of a matrix with independent columns: an upper triangle, or by QR."""
     if array_ops.is_on_gpu(P):
         return _on_gpu().inverse_inner(P)
-    r = P.shape[1]
-    triangle = array_ops.to_numpy(P)
+    triangle, r = array_ops.to_numpy(P), P.shape[1]
     with few_blas_threads(r):
         if len(triangle) > r or np.tril(triangle, -1).any():
             triangle = scipy.linalg.qr(triangle, mode="r", check_finite=False)[0][:r]

@@ -129,7 +129,7 @@ def test_batches_have_no_probabilities():
 def test_few_rows_are_left_out_of_many():
     assert sample_size(100, 1) == 100
     assert sample_size(4000, 1) == 1000
-    assert sample_size(10**7, 3) == 2000
+    assert sample_size(10**7, 3) == 1000
     assert sample_size(10**7, 10_000) == 400
 
 

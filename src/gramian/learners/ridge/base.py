@@ -36,18 +36,15 @@ from gramian.learners.ridge.factored import Factored, Sums, factored_direct
 from gramian.learners.ridge.falkon import Streamed
 from gramian.learners.ridge.landmark_count import LandmarkCount, most_landmarks
 from gramian.learners.ridge.local import LocalDirect, LocalPath
-from gramian.learners.ridge.sampled import Sampled
-from gramian.learners.ridge.systems import (
-    AlphaPath,
-    Rule,
-    Solution,
-    System,
+from gramian.learners.ridge.rounding import (
     in_double,
     may_round_too_much,
     rounding_shows,
     rounds_too_much,
     sums_allow,
 )
+from gramian.learners.ridge.sampled import Sampled
+from gramian.learners.ridge.systems import AlphaPath, Rule, Solution, System
 from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import Factors
 

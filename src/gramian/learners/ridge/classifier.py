@@ -54,7 +54,7 @@ class KernelRidgeClassifier(Classifier, RidgeLearner):
     """Classification by kernel ridge regression, with a target of -1 and 1 for each class.
 
     Probabilities are the softmax of scaled scores. The scale is fitted to the scores that up to
-    2000 training rows have if the fit leaves them out, each with all its weight. These follow from
+    1000 training rows have if the fit leaves them out, each with all its weight. These follow from
     the factorisation. Iterations on the exact matrix or on links between blocks have none: there,
     the system is solved once more without these rows. For probabilities that are the objective
     itself, use :class:`KernelLogisticRegression`.

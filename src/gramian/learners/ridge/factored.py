@@ -11,6 +11,7 @@ import scipy.linalg
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
+from gramian.backend.threads import few_blas_threads
 from gramian.backend.wording import counted
 from gramian.learners.ridge.systems import Solution, System, indefinite
 from gramian.learners.strategy import Strategy
@@ -208,23 +209,14 @@ def _apart(
     """
     e, t = sums.features, len(alphas)
     different, which = np.unique(alphas, return_inverse=True)
-    more = [] if Z is None else [Z.T]
+    border = [e[:, None]] * len(different) if intercept else []
+    all_alphas = np.concatenate((alphas, different)) if intercept else alphas
+    found = _by_blocks(sums, np.column_stack((sums.right, *border)), all_alphas)
+    theta, b, leverage = found[:, :t], None, None
+    if Z is not None:
+        leverage = np.column_stack([_leverage(sums, Z, float(alpha)) for alpha in different])
     if intercept:
-        more.append(e[:, None])
-    extra = np.column_stack(more) if more else np.empty((len(e), 0))
-    found = _by_blocks(
-        sums,
-        np.column_stack((sums.right, *[extra] * len(different))),
-        np.concatenate((alphas, np.repeat(different, extra.shape[1]))),
-    )
-    theta = found[:, :t]
-    others = np.split(found[:, t:], len(different), axis=1)
-    leverage = (
-        None if Z is None else np.column_stack([(Z.T * o[:, : len(Z)]).sum(axis=0) for o in others])
-    )
-    b = None
-    if intercept:
-        constant = np.column_stack([o[:, -1] for o in others])
+        constant = found[:, t:]
         left = np.maximum(sums.weight - e @ constant, 10 * np.finfo(float).eps * sums.weight)
         if leverage is not None:
             leverage += (1.0 - Z @ constant) ** 2 / left
@@ -233,9 +225,31 @@ def _apart(
     return theta, b, None if leverage is None else leverage[:, which]
 
 
+def _leverage(sums: Sums, Z: np.ndarray, alpha: float) -> np.ndarray:
+    """Return zᵀ(ZᵀWZ + alpha I)⁻¹z for each row of Z (k, r)."""
+    parts = np.split(Z, _edges(sums), axis=1)
+    pairs = zip(sums.blocks, parts, strict=True)
+    return np.sum([shifted_norms(A, alpha, z) for A, z in pairs], axis=0)
+
+
+def shifted_norms(A: Array, alpha: float, Z: np.ndarray) -> np.ndarray:
+    """Return zᵀ(A + alpha I)⁻¹z for each row z of Z (k, n), for a PSD matrix A."""
+    shifted = array_ops.host_float64(A) + alpha * np.eye(A.shape[0])
+    try:
+        with few_blas_threads(len(shifted)):
+            half = linalg.solve_lower(linalg.lower_factor(shifted), Z.T)
+    except linalg.NotPositiveDefiniteError:  # by rounding
+        return (Z.T * linalg.shifted_solver(A, np.full(len(Z), alpha))(Z.T)).sum(axis=0)
+    return np.einsum("ij,ij->j", half, half)
+
+
+def _edges(sums: Sums) -> np.ndarray:
+    """Return where the blocks of ZᵀWZ end, but for the last."""
+    return np.cumsum([len(block) for block in sums.blocks])[:-1]
+
+
 def _by_blocks(sums: Sums, right: np.ndarray, alphas: np.ndarray) -> np.ndarray:
-    edges = np.cumsum([len(block) for block in sums.blocks])[:-1]
-    pairs = zip(sums.blocks, np.split(right, edges), strict=True)
+    pairs = zip(sums.blocks, np.split(right, _edges(sums)), strict=True)
     return np.concatenate([linalg.shifted_solver(A, alphas)(b) for A, b in pairs])
 
 

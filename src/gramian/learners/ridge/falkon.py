@@ -9,7 +9,6 @@ except C, which has the dtype of the features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import ceil
 from typing import Any
 
@@ -25,6 +24,7 @@ from gramian.learners.ridge.factored import (
     left_out_bytes,
     mean_square,
     sample_weights,
+    shifted_norms,
     targets_bytes,
 )
 from gramian.learners.ridge.systems import Solution, System, Watch
@@ -97,8 +97,8 @@ class Streamed(Strategy[System]):
 
     def _iterate(self, system: System, max_iter: int, room: int) -> Solution:
         alphas = system.alphas
-        approximate = _preconditioner(system)
-        precondition = approximate(alphas)
+        inner = _preconditioner(system)
+        precondition = _inverse(inner, alphas)
         with one_blas_thread():
             products = _Products(system, room)
             (right, e), *of_held_out = products.with_targets(system.Y)
@@ -126,26 +126,24 @@ class Streamed(Strategy[System]):
         b = -(mean.T @ found)[0] if system.intercept else None
         left_out = None
         if system.sampled is not None and not system.validates:
-            left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], approximate)
+            left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], inner)
         return solution._replace(coefficients=system.local(found), intercepts=b, left_out=left_out)
 
 
 def _left_out(
-    system: System, theta: np.ndarray, b: np.ndarray | float, mean: np.ndarray,
-    approximate: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]],
-) -> np.ndarray:  # fmt: skip
+    system: System, theta: np.ndarray, b: np.ndarray | float, mean: np.ndarray, inner: Array
+) -> np.ndarray:
     """Return scores of sampled rows as if they were left out.
 
-    Their leverage is that of the preconditioner. It is small, since rows are many more than
-    features, so that an estimate is enough.
+    Their leverage is that of the preconditioner, whose ZᵀWZ is ``inner``. It is small, since rows
+    are many more than features, so that an estimate is enough.
     """
     assert system.sampled is not None
     Z = array_ops.host_float64(system.factors.coordinates(system.sampled))
-    centred = (Z - mean).T
     leverage = np.empty((len(Z), len(system.alphas)))
     for alpha in np.unique(system.alphas):
-        solved = approximate(np.full(len(Z), alpha))(centred)
-        leverage[:, system.alphas == alpha] = (centred * solved).sum(axis=0)[:, None]
+        norms = shifted_norms(inner, float(alpha), Z - mean)
+        leverage[:, system.alphas == alpha] = norms[:, None]
     leverage = sample_weights(system) * (leverage + system.intercept / system.weight)
     return system.left_out(Z @ theta + b, leverage)
 
@@ -357,11 +355,8 @@ class _HeldOut:
         return mean_square(self._sums, theta, self._total, -(self._mean.T @ theta)[0])
 
 
-def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """Return (ZᵀWZ + alpha I)⁻¹ as a function of one alpha for each column.
-
-    ZᵀWZ is estimated from a sample of rows and the landmarks.
-    """
+def _preconditioner(system: System) -> Array:
+    """Return ZᵀWZ (r, r), estimated from a sample of rows and the landmarks."""
     factors = system.factors
     n, r = factors.shape[0], factors.rank
     size = min(ceil(_preconditioning(factors)[0] * r), n)
@@ -387,9 +382,10 @@ def _preconditioner(system: System) -> Callable[[np.ndarray], Callable[[np.ndarr
         # Some features may be nonzero only for a landmark far from all other rows. Since
         # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
         inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
-    return partial(_inverse, inner)
+    return inner
 
 
 def _inverse(inner: Array, alphas: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return (ZᵀWZ + alpha I)⁻¹ as a function, for one alpha per column."""
     apply = linalg.shifted_inverse(inner, alphas)
     return lambda B: array_ops.to_numpy(apply(array_ops.like(B, inner)))

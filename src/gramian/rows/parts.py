@@ -156,6 +156,8 @@ class Parts:
         """Return the features of the rows with these numbers, stored in memory."""
         numbers = np.asarray(numbers)
         where = numbers if self.order is None else _inverse(self.order)[numbers]
+        if len(self._members) == 1:
+            return Parts([ArrayRows(self._members[0].take(where))])
         parts, order = [], []
         for part, rows in zip(self._members, self._rows, strict=True):
             inside = np.flatnonzero((where >= rows.start) & (where < rows.stop))

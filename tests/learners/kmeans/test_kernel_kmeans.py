@@ -151,7 +151,7 @@ class TestRestartsOnASample:
         approximation = Nystroem(RBF(0.05), 50, random_state=0).fit(X)
         model = KernelKMeans(6, kernel=approximation, n_init=5, random_state=0).fit(X)
         assert {runs for n, runs in passes if n == 6000} == {1}
-        assert max(runs for n, runs in passes if n == 4400) == 5
+        assert max(runs for n, runs in passes if n == 4400) == 6  # 40 // 6 of few clusters
         assert sum(n == 6000 for n, _ in passes) == model.n_iter_
         features = approximation.transform(X)
         reference = KMeans(6, n_init=5, random_state=0).fit(features).inertia_
@@ -167,6 +167,7 @@ class TestRestartsOnASample:
 
             return watched
 
+        monkeypatch.setattr(featured, "COLUMNS", 0)  # not because there are few clusters
         for run in (lloyd.best_run, swaps.swapped_run):
             monkeypatch.setattr(featured, run.__name__, watching(run))
         for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows

@@ -36,6 +36,14 @@ def test_more_starts_where_the_exact_matrix_is_kept(draws):
     assert draws == [3] * 2
 
 
+def test_more_starts_of_few_clusters(draws):
+    for k, restarts, starts in ((2, 3, 12), (10, 3, 4), (14, 3, 3), (30, 1, 1), (5, 1, 4)):
+        kernel = Nystroem(RBF(0.1), 20, random_state=0)
+        KernelKMeans(k, kernel=kernel, n_init=restarts, random_state=0).fit(DIGITS[:200])
+        assert draws == [k] * starts
+        draws.clear()
+
+
 def test_defaults_are_as_good_as_many_restarts():
     def mean(**options):
         models = [

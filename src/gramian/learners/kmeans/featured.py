@@ -19,6 +19,9 @@ from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors
 from gramian.samplers.plus_plus import POOL, Whole, plus_plus_bytes
 
+MORE = 4  # times as many starts as restarts, at most
+COLUMNS = 40  # centres of all starts in one pass, if that affords more starts
+
 
 class FeaturedLloyd(Strategy[Clustering]):
     """Passes over the features of all rows; as many as fit the memory budget are cached."""
@@ -54,7 +57,7 @@ def other_memory(problem: Clustering) -> Amounts:
     factors, k = problem.factors, problem.k
     n, r, item = factors.shape[0], factors.rank, array_ops.itemsize(factors.dtype)
     size = min(n, _sample_size(k))
-    starts = 4 * problem.restarts if isinstance(problem.init, str) else 1
+    starts = MORE * problem.restarts if isinstance(problem.init, str) else 1
     walks = (Z.walk_bytes(2 * k * item, 8 * k * Z.shape[1]) for Z in factors.parts)
     taken = factors.parts.take_bytes(size)  # half of it are copies, no longer there when seeding
     seeded = _seeding_size(size, k)
@@ -135,9 +138,7 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
         assert problem.approximation is not None
         first = init_features(init, k, problem.rows, problem.approximation)
         return Start([first], nothing, sample)
-    starts = problem.restarts
-    if not whole:  # more, as long as a pass over the sample is far cheaper than one over all rows
-        starts = max(starts, min(4 * starts, n // (4 * size)))
+    starts = _starts(problem, 0 if whole else n // (4 * size))
     counts = array_ops.like(weights, factors.parts.example(), double)
     options: Any = {"max_iter": problem.max_iter, "tol": problem.tol}
     sketch = sketched(sample, k, problem.rng)
@@ -150,6 +151,18 @@ def first_centres(problem: Clustering, drawn_rows: Sample, factors: Factors) -> 
         return Start(centres, nothing, sample)
     best = swapped_run(sample, counts, centres, problem.rng, sample=sample, **options)
     return Start([best.next_centres], best.masses, sample, swapped=True)
+
+
+def _starts(problem: Clustering, affordable: int) -> int:
+    """Return how many first centres are drawn.
+
+    There are more than restarts, up to four times as many, if there are few clusters, since a pass
+    then costs little for all starts together, or if a pass over all rows costs far more than one
+    over the sample.
+    """
+    return max(
+        problem.restarts, min(MORE * problem.restarts, max(COLUMNS // problem.k, affordable))
+    )
 
 
 def _seeds(problem: Clustering, rows: Factors, weights: np.ndarray, starts: int) -> list[Array]:

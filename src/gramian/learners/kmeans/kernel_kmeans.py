@@ -40,10 +40,12 @@ class KernelKMeans(KernelCentres):
     √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
     Restarts run on a sample of 2,000 rows plus 400 per cluster, the best of them to convergence;
     passes over all rows continue from it. This is as good as restarts on all rows, which differ
-    more among themselves, in a third of the time. Where there are many more rows than that, first
-    centres come from 50 rows for each cluster. Where two centres share a cluster and another lacks
-    one, swaps move them, as long as this lowers the objective. If the features of all rows
-    exceed the memory budget, passes over the rows whose features are cached come first.
+    more among themselves, in a third of the time. If features have many more columns than there
+    are clusters, restarts use only the dimensions in which the rows vary most. Where there are many
+    more rows than that, first centres come from 50 rows for each cluster. Where two centres share a
+    cluster and another lacks one, swaps move them, as long as this lowers the objective. If the
+    features of all rows exceed the memory budget, passes over the rows whose features are cached
+    come first.
     ``Exact(kernel)`` uses the exact matrix at any size, recomputed in every pass.
 
     Parameters
@@ -59,9 +61,9 @@ class KernelKMeans(KernelCentres):
         An array sets them: points of shape (n_clusters, n_columns), n_clusters objects, or
         n_clusters row numbers.
     n_init : int, default=3
-        Restarts from different first centres; the best is kept. On a small sample of the rows, or
-        if the exact matrix is in memory, up to four times as many begin, and the best of them run
-        until convergence. Only 1 if init is an array.
+        Restarts from different first centres; the best is kept. On a small sample of the rows, for
+        fewer than 20 clusters, or if the exact matrix is in memory, up to four times as many begin,
+        and the best of them run until convergence. Only 1 if init is an array.
     max_iter : int, default=300
         The largest number of passes over the rows, or over as many rows in mini-batches.
     tol : float, default=1e-6

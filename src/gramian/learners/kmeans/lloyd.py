@@ -20,7 +20,7 @@ from gramian.learners.kmeans.passes import FeaturedRun, walk
 from gramian.matrices.factors import Factors
 
 RACE = 400  # passes of all restarts times clusters, after which only the best goes on
-LEAST_RACE = 4  # passes
+LEAST_RACE = 10  # passes
 APART = 32  # clusters from which on restarts make passes of their own
 
 
@@ -123,7 +123,7 @@ def winner(
     passes = max_iter if len(runs) == 1 else min(race, max_iter)
     lloyd(runs, max_iter=passes)
     best = best_few(runs, 1, factors.dtype)[0]
-    if best.doubt is None and Doubt.is_possible(factors) and best.masses.shape[0] > 1:
+    if best.doubt is None and Doubt.is_possible(factors) and best.next_centres.shape[0] > 1:
         best.doubt = Doubt(factors)
     if not best.done and passes < max_iter:
         lloyd([best], max_iter=max_iter - passes)

@@ -15,7 +15,7 @@ from gramian.matrices.factors import Factors
 from gramian.rows import ArrayRows
 
 LEAST = 64  # columns
-WORTH = 2  # times as many columns have the features, at least
+WORTH = 1.5  # times as many columns have the features, at least
 EXAMPLES = 8  # rows for each column, from which the dimensions are found
 
 

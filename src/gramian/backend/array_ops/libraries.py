@@ -170,11 +170,11 @@ def float_dtype(x: Array) -> DType:
 
 def _name(dtype: DType) -> str:
     # With its type first: dtypes of different libraries may have one hash, and no comparison.
-    return _cached_name(type(dtype), dtype)
+    return _cached_name(type(dtype).__name__, dtype)
 
 
 @cache
-def _cached_name(kind: type, dtype: DType) -> str:
+def _cached_name(kind: str, dtype: DType) -> str:
     return str(dtype)
 
 

@@ -54,3 +54,22 @@ def test_a_narrow_block_applies_the_operator_to_fewer_vectors(rng):
         passes = linalg.top_eigenpairs(lambda V: A @ V, start, 10, tol=1e-8, max_passes=60)[3]
         taken[width] = passes * width
     assert taken[5] < taken[40]
+
+
+def test_it_looks_after_few_passes_and_stops_little_later(monkeypatch, rng):
+    A, start = matrix(rng, 0.97 ** np.arange(300)), rng.standard_normal((300, 4))
+    largest, looks = linalg._largest, []
+
+    def counted(*args):
+        looks.append(args)
+        return largest(*args)
+
+    def passes():
+        looks.clear()
+        return linalg.top_eigenpairs(lambda V: A @ V, start, 10, tol=1e-8, max_passes=70)[3]
+
+    monkeypatch.setattr(linalg, "_largest", counted)
+    found = passes()
+    assert len(looks) < found / 2
+    monkeypatch.setattr(linalg, "_next_look", lambda looks: 0)
+    assert passes() <= found <= 4 / 3 * passes() + 1

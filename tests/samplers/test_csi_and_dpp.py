@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gramian import RBF, Gram, KernelRidge, Nystroem
-from gramian.samplers.csi import CSI
+from gramian.samplers.csi import CSI, _orthonormal
 from gramian.samplers.dpp import KDPP, _swapped, swaps
 
 SAMPLERS = [CSI(), CSI(delta=3, centred=False, mixing=0.5), KDPP(), KDPP(n_steps=100)]
@@ -224,6 +224,22 @@ def test_it_chooses_what_the_dense_matrices_say(kappa, centred):
     K = np.array(Gram(RBF(0.5), X).dense())
     found = chosen(CSI(8, centred, kappa), RBF(0.5), X, 25, y=Y)
     assert found.tolist() == in_dense_matrices(K, Y, 25, 8, kappa, centred)
+
+
+def test_float32_rows_have_the_same_pivots():
+    X = rows(400).astype(np.float32)
+    y = np.sin(2 * X[:, 0])
+    found = [chosen(CSI(8), RBF(0.5), each, 40, y=y) for each in (X, X.astype(np.float64))]
+    assert found[0].tolist() == found[1].tolist()
+
+
+def test_a_basis_of_columns_that_are_nearly_dependent():
+    F = np.random.default_rng(0).standard_normal((200, 4)) * [1.0, 1e-8, 1e8, 1.0]
+    for last in (F[:, 3], F[:, 0] + 1e-6 * F[:, 3], F[:, 0] + 1e-12 * F[:, 3]):
+        F[:, 3] = last
+        Q = _orthonormal(F)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-13)
+        np.testing.assert_allclose(Q @ (Q.T @ F), F, atol=1e-9 * np.abs(F).max())
 
 
 def test_without_the_target_it_is_incomplete_cholesky():

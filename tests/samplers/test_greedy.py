@@ -49,3 +49,12 @@ def test_every_row_can_become_a_pivot():
     X = np.random.default_rng(0).standard_normal((40, 3))
     found = Greedy().select(Gram(RBF(5.0), X), 40, np.random.default_rng(0)).indices
     assert sorted(found.tolist()) == list(range(40))
+
+
+def test_the_largest_rows_come_in_the_order_of_argmax():
+    rng = np.random.default_rng(0)
+    for n in range(1, 40):
+        worth = rng.integers(-1, 5, size=n).astype(float)  # many equal ones
+        expected = np.argsort(-worth, kind="stable")
+        for count in range(1, n + 3):
+            np.testing.assert_array_equal(pivoted._falling(worth, count)[:count], expected[:count])

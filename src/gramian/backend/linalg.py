@@ -109,6 +109,7 @@ def top_eigenpairs(
     xp, n = array_ops.namespace(start), start.shape[0]
     blocks = [xp.linalg.qr(start)[0]]
     inner = np.empty((0, 0))  # Qᵀ A Q
+    looks: list[tuple[int, float]] = []  # passes, and the error after them over the tolerance
     with progress("eigenvectors", max_passes) as step:
         for passes in range(1, max_passes + 1):
             image = apply(blocks[-1])
@@ -117,16 +118,30 @@ def top_eigenpairs(
             step()
             room = n - len(inner)
             block, rest = _next_block(blocks, image, along)
-            if len(inner) < k and room and passes < max_passes:
-                blocks.append(block[:, : min(room, block.shape[1])])
-                continue
-            values, rotation = _largest(inner, k)
-            errors = np.linalg.norm(rest @ rotation[-rest.shape[1] :], axis=0)
-            met = bool(errors.max() <= tol * abs(values[0])) or not room
-            if met or passes == max_passes:
-                return values, _combined(blocks, rotation), met, passes
+            last = passes == max_passes or not room
+            if last or (len(inner) >= k and passes >= _next_look(looks)):
+                values, rotation = _largest(inner, k)
+                errors = np.linalg.norm(rest @ rotation[-rest.shape[1] :], axis=0)
+                met = bool(errors.max() <= tol * abs(values[0])) or not room
+                if met or last:
+                    return values, _combined(blocks, rotation), met, passes
+                looks.append((passes, float(errors.max()) / max(tol * abs(values[0]), 1e-300)))
             blocks.append(block[:, : min(room, block.shape[1])])
     raise AssertionError("max_passes must be at least 1")
+
+
+def _next_look(looks: Sequence[tuple[int, float]]) -> int:
+    """Return the pass after which to look again: two thirds of the way that errors still have.
+
+    Eigenvectors of Qᵀ A Q after every pass take as long as the passes. Errors fall slowly at first,
+    which says little of later, so that the way is at most a third of that so far.
+    """
+    if len(looks) < 2:
+        return 0
+    (before, larger), (passes, error) = looks[-2:]
+    fall = (np.log(larger) - np.log(error)) / (passes - before)
+    far = int(2 / 3 * np.log(error) / fall) if fall > 0 else 1
+    return passes + max(min(far, passes // 3), 1)
 
 
 def _project(blocks: Sequence[Array], image: Array) -> list[Array]:

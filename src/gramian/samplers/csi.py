@@ -21,7 +21,10 @@ from gramian.samplers.pivoted import greedy_block
 __all__ = ["CSI"]
 
 MOST_CANDIDATES = 256  # rows that a block of columns ahead is chosen from
-NEGLIGIBLE = 1e-12  # of the squared length of a column: what its projection leaves is rounding
+# Of the squared length of a column: what its projection leaves is rounding. Also 100 epsilons of
+# its length, in float32.
+NEGLIGIBLE = 1e-12
+LITTLE = 0.01  # of the squared length of a column: what is left is projected again
 
 
 class CSI(Sampler):
@@ -81,7 +84,8 @@ class CSI(Sampler):
 
     def select_bytes(self, rows: Rows, m: int) -> int:
         columns = 2 * m + 8 * checks.positive_integer(self, "delta", self.delta)
-        return super().select_bytes(rows, m) + 8 * rows.shape[0] * (columns + 8)
+        item = array_ops.itemsize(rows.dtype)
+        return super().select_bytes(rows, m) + rows.shape[0] * (item * columns + 8 * 8)
 
     @one_blas_thread()  # BLAS's own threads would spin between columns
     def select(
@@ -111,7 +115,7 @@ class _LookAhead:
     Let a_j be the rows of A. After the pivots of a block, A Π Aᵀ is left
     of A Aᵀ, with a projection Π of size (w, w). The next pivot takes away the direction
     h = Π a_j / ||Π a_j||: its column is A h. So a step needs small matrices only. Columns join A,
-    and leave it for G, in blocks.
+    and leave it for G, in blocks. Columns have the precision of the kernel, small matrices float64.
     """
 
     def __init__(self, gram: Gram, m: int, delta: int, R: np.ndarray, centred: bool) -> None:
@@ -121,12 +125,30 @@ class _LookAhead:
         self.unseen = host_diagonal(gram)  # the diagonal of K - G Gᵀ - A Aᵀ
         self.trace = float(self.unseen.sum())
         self.limit = rounding_limit(gram, self.unseen)
-        self.G = np.empty((n, m), order="F")
-        self.Q = np.empty((n, m), order="F")  # orthonormal basis of the columns of G
+        self.dtype = np.float32 if array_ops.itemsize(gram.dtype) == 4 else np.float64
+        self.negligible = max(NEGLIGIBLE, (100 * array_ops.eps(self.dtype)) ** 2)
+        self.G = np.empty((n, m), dtype=self.dtype, order="F")
+        self.Q = np.empty_like(self.G)  # orthonormal basis of the columns of G
         self.rank, self.last = 0, 1
         self.pivots: list[int] = []
+        self.taken = np.zeros(n, dtype=bool)  # which rows are pivots
         self.R = R - R.mean(axis=0) if centred else R  # P y, with P the projection away from Q
-        self._start(np.empty((n, 0)), np.empty((n, 0)))
+        # A and B = P A; both have shape (n, width). New pages would take as long as products.
+        self.ahead = np.empty((2, n, self._wanted), dtype=self.dtype)
+        self.spare = np.empty_like(self.ahead)
+        self.directions: list[np.ndarray] = []
+        self._show(0)
+        self._start()
+
+    @property
+    def _wanted(self) -> int:
+        """The number of columns to look ahead to after new ones joined."""
+        return self.delta + max(self.delta // 2, 1)
+
+    def _show(self, width: int) -> None:
+        """Let A and B be the first columns of their memory."""
+        self.width = width
+        self.A, self.B = self.ahead[:, :, :width]
 
     def loss(self) -> float:
         """Return the squared residual of y before this block."""
@@ -137,34 +159,34 @@ class _LookAhead:
 
         They are those of rows with a large residual, of the diagonal and of the target.
         """
-        if self.A.shape[1] - len(self.directions) >= self.delta or not self._more():
+        if self.width - len(self.directions) >= self.delta or not self._more():
             return
         self._settle()
         missed = np.sum(self.R**2, axis=1)
         chances = (1 - kappa) / len(missed) + kappa * missed / (missed.sum() or 1.0)
-        wanted = self.delta + max(self.delta // 2, 1)
-        while (free := min(wanted - self.A.shape[1], self.room)) > 0 and self._more():
+        while (free := min(self._wanted - self.width, self.room)) > 0 and self._more():
             # As many kernel values between candidates as the last block's columns had.
             candidates = min(isqrt(len(missed) * self.last) + 1, MOST_CANDIDATES)
             block = greedy_block(
                 self.unseen, self._residual_block, candidates, free, self.limit, chances
             )
             self._see(*block)
+        self._start()
 
     def gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return by how much rows would reduce trace and loss, and which of them may be pivots.
 
         All three are of ``rows``: those ahead, and others that the columns seen explain.
         """
-        H = self.left @ self.A[self.rows].T
+        H = self.left @ self.A[self.rows].T.astype(np.float64, copy=False)
         lengths = np.sum(H**2, axis=0)
         H /= np.sqrt(np.maximum(lengths, 1e-300))
         explains = np.sum(H * (self.N @ H), axis=0)
         independent = np.sum(H * (self.M @ H), axis=0)
-        sure = independent > NEGLIGIBLE * explains
+        sure = independent > self.negligible * explains
         reached = np.sum((self.C.T @ H) ** 2, axis=0)
         predicts = np.where(sure, reached / np.where(sure, independent, 1.0), 0.0)
-        return explains, predicts, (lengths > self.limit) & ~np.isin(self.rows, self.pivots)
+        return explains, predicts, (lengths > self.limit) & ~self.taken[self.rows]
 
     def take(self, position: int) -> None:
         """Make the row at this position of ``rows`` the next pivot."""
@@ -174,13 +196,14 @@ class _LookAhead:
         h /= np.linalg.norm(h)
         Mh = self.M @ h
         length = float(h @ Mh)
-        self.independent.append(length > NEGLIGIBLE * float(h @ self.N @ h))
+        self.independent.append(length > self.negligible * float(h @ self.N @ h))
         if self.independent[-1]:
             self.C -= np.outer(Mh, h @ self.C) / length
             self.M -= np.outer(Mh, Mh) / length
         self.left -= np.outer(h, h)
         self.directions.append(h)
         self.pivots.append(int(row))
+        self.taken[row] = True
 
     def _more(self) -> bool:
         return self.room > 0 and self.unseen.max() > self.limit
@@ -190,44 +213,81 @@ class _LookAhead:
         if not self.directions:
             return
         H, taken = np.column_stack(self.directions), len(self.pivots)
-        self.G[:, taken - H.shape[1] : taken] = self.A @ H
-        fresh = np.linalg.qr(self.B @ H[:, self.independent])[0]
+        rest = np.linalg.qr(H, mode="complete")[0][:, H.shape[1] :]
+        H, rest = H.astype(self.dtype), rest.astype(self.dtype)
+        self.G[:, taken - H.shape[1] : taken] = array_ops.matmul(self.A, H)
+        fresh = _orthonormal(array_ops.matmul(self.B, H[:, self.independent]))
+        self.R = self.R - fresh @ (fresh.T @ self.R)
+        fresh = fresh.astype(self.dtype)
         self.Q[:, self.rank : self.rank + fresh.shape[1]] = fresh
         self.rank += fresh.shape[1]
-        self.R = self.R - fresh @ (fresh.T @ self.R)
-        rest = np.linalg.qr(H, mode="complete")[0][:, H.shape[1] :]
-        B = self.B @ rest
-        self._start(self.A @ rest, B - fresh @ (fresh.T @ B))
+        for before, after in zip((self.A, self.B), self.spare, strict=True):
+            array_ops.matmul(before, rest, after[:, : rest.shape[1]])
+        self.ahead, self.spare = self.spare, self.ahead
+        self._show(rest.shape[1])
+        self.B -= array_ops.matmul(fresh, fresh.T @ self.B)
+        self.directions = []
 
     def _see(self, rows: np.ndarray, lower: np.ndarray) -> None:
         """Add columns to A; ``lower`` (p, p) is the Cholesky factor of their residual block."""
         G = self.G[:, : len(self.pivots)]
-        new = array_ops.host_float64(self.gram.columns(rows))
-        new = new - G @ G[rows].T
-        new -= self.A @ self.A[rows].T
-        new = solve_triangular(lower, new.T, lower=True, check_finite=False).T
-        self.unseen = np.maximum(self.unseen - np.sum(new**2, axis=1), 0.0)
+        new = G @ G[rows].T
+        np.subtract(array_ops.to_numpy(self.gram.columns(rows)), new, out=new)
+        new -= array_ops.matmul(self.A, self.A[rows].T)
+        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False)
+        new = array_ops.matmul(new, inverse.T.astype(self.dtype))
+        self.unseen = np.maximum(self.unseen - array_ops.row_norms(new), 0.0)
         self.unseen[rows] = 0.0
         self.room, self.last = self.room - len(rows), len(rows)
-        projected = self._project(self._project(new - new.mean(axis=0) if self.centred else new))
-        self._start(np.hstack([self.A, new]), np.hstack([self.B, projected]))
+        joined = slice(self.width, self.width + len(rows))
+        self.ahead[0, :, joined] = new
+        if self.centred:
+            new -= new.mean(axis=0)
+        self.ahead[1, :, joined] = self._project(new)
+        self._show(joined.stop)
 
-    def _start(self, A: np.ndarray, B: np.ndarray) -> None:
-        """Begin a block of steps with columns A ahead, and B = P A; both have shape (n, w)."""
-        self.A, self.B = A, B
-        self.rows = np.setdiff1d(np.flatnonzero(self.unseen <= self.limit), self.pivots)
-        self.N, self.M, self.C = A.T @ A, B.T @ B, B.T @ self.R
-        self.left = np.eye(A.shape[1])  # Π
-        self.directions: list[np.ndarray] = []
+    def _start(self) -> None:
+        """Begin a block of steps with the columns that are ahead."""
+        self.rows = np.flatnonzero((self.unseen <= self.limit) & ~self.taken)
+        R = self.R.astype(self.dtype, copy=False)
+        pairs = (self.A.T @ self.A, self.B.T @ self.B, self.B.T @ R)
+        self.N, self.M, self.C = (pair.astype(np.float64, copy=False) for pair in pairs)
+        self.left = np.eye(self.width)  # Π
+        self.directions = []
         self.independent: list[bool] = []  # which of them P does not map to rounding errors
 
     def _residual_block(self, rows: np.ndarray) -> np.ndarray:
-        known = np.hstack([self.G[rows, : len(self.pivots)], self.A[rows]])
+        known = np.hstack([self.G[rows, : len(self.pivots)], self.A[rows]]).astype(np.float64)
         return array_ops.host_float64(self.gram.block(rows, rows)) - known @ known.T
 
     def _project(self, c: np.ndarray) -> np.ndarray:
+        """Return P c; columns of which little is left are projected once more."""
         Q = self.Q[:, : self.rank]
-        return c - Q @ (Q.T @ c)
+        left = Q @ (Q.T @ c)
+        np.subtract(c, left, out=left)
+        before, after = (np.einsum("ij,ij->j", x, x) for x in (c, left))
+        again = after < LITTLE * before
+        if again.any():
+            left[:, again] -= Q @ (Q.T @ left[:, again])
+        return left
+
+
+def _orthonormal(F: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the columns of F (n, k), in float64.
+
+    Cholesky factors of the small matrix FᵀF, twice, take far less time than reflections do.
+    """
+    Q = F.astype(np.float64)
+    for _ in range(2):
+        W = Q.T @ Q
+        scale = 1.0 / np.sqrt(np.maximum(W.diagonal(), 1e-300))
+        try:
+            lower = np.linalg.cholesky(scale[:, None] * W * scale)
+        except np.linalg.LinAlgError:  # columns that are nearly dependent
+            return np.linalg.qr(Q)[0]
+        inverse = solve_triangular(lower, np.diag(scale), lower=True, check_finite=False)
+        Q = array_ops.matmul(Q, inverse.T)
+    return Q
 
 
 def _target(y: Array | None, gram: Gram) -> np.ndarray:

@@ -198,7 +198,7 @@ def greedy_block(
     numbers (p,) and the Cholesky factor (p, p) of their residual block.
     """
     worth = np.where(left > noise, left if weights is None else left * weights, -1.0)
-    falling = np.argsort(-worth, kind="stable")  # of equal rows the first, as argmax does
+    falling = _falling(worth, candidates + 1)
     rows, others = np.sort(falling[:candidates]), falling[candidates:]
     outside = max([(worth[i], -i) for i in others[:1]], default=(-1.0, 0))
     of_row = 1.0 if weights is None else weights[rows]
@@ -218,6 +218,17 @@ def greedy_block(
         chosen.append(best)
     chosen = chosen[: L.shape[1]]
     return rows[chosen], np.tril(L[chosen, : len(chosen)])
+
+
+def _falling(worth: np.ndarray, count: int) -> np.ndarray:
+    """Return the ``count`` first row numbers, or a few more, in the order of falling worth (n,).
+
+    Of equal rows the first comes first, as argmax has it.
+    """
+    some = np.arange(len(worth))
+    if count < len(worth):  # far fewer rows to sort
+        some = np.flatnonzero(worth >= np.partition(worth, -count)[-count])
+    return some[np.argsort(-worth[some], kind="stable")]
 
 
 class _PivotedSampler(Sampler):

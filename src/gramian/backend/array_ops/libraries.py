@@ -165,12 +165,17 @@ def float_dtype(x: Array) -> DType:
     everything else.
     """
     xp = namespace(x)
-    return xp.float32 if _name(x.dtype) in IN_SINGLE else xp.float64
+    return xp.float32 if _name(x.dtype).rpartition(".")[2] in IN_SINGLE else xp.float64
+
+
+def _name(dtype: DType) -> str:
+    # With its type first: dtypes of different libraries may have one hash, and no comparison.
+    return _cached_name(type(dtype).__name__, dtype)
 
 
 @cache
-def _name(dtype: DType) -> str:
-    return str(dtype).rpartition(".")[2]
+def _cached_name(kind: str, dtype: DType) -> str:
+    return str(dtype)
 
 
 def host_dtype(x: object) -> np.dtype | None:
@@ -188,16 +193,14 @@ def dtype_in(dtype: DType, reference: Array) -> DType:
     return xp.float32 if itemsize(dtype) == 4 else xp.float64
 
 
-@cache
 def eps(dtype: DType) -> float:
     """Return the machine epsilon of float32 or float64."""
-    return float(np.finfo(np.float32 if "float32" in str(dtype) else np.float64).eps)
+    return float(np.finfo(np.float32 if "float32" in _name(dtype) else np.float64).eps)
 
 
-@cache
 def itemsize(dtype: DType) -> int:
     """Return the bytes of a number: 4 for float32, else 8."""
-    return 4 if "float32" in str(dtype) else 8
+    return 4 if "float32" in _name(dtype) else 8
 
 
 def astype(x: Array, dtype: DType) -> Array:

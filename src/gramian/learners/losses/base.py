@@ -43,8 +43,8 @@ class LossLearner(KernelLearner):
     """
 
     strategies = (
+        SupportVectors(LocalNewton(), ExactNewton(), InteriorPoints(), Summed()),
         LocalNewton(),
-        SupportVectors(ExactNewton(), InteriorPoints(), Summed()),
         ExactNewton(),
         InteriorPoints(),
         Iterated(),

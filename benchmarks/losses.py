@@ -138,6 +138,10 @@ def against_svc(n: int, m: int) -> None:
     data, kernel = split("covtype", n), RBF(10.0)
     sides = {
         "ridge classifier, Local": KernelRidgeClassifier(0.1, Local(kernel, random_state=0)),
+        "squared hinge, Local": KernelSVC(
+            0.1, Local(kernel, random_state=0), loss="squared_hinge", tol=1e-3
+        ),
+        "hinge, Local": KernelSVC(0.1, Local(kernel, random_state=0), tol=1e-3),
         f"squared hinge, {m:,} landmarks": KernelSVC(
             0.1, Nystroem(kernel, m, random_state=0), loss="squared_hinge", tol=1e-3, random_state=0
         ),

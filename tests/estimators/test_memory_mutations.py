@@ -53,6 +53,7 @@ BLOCKS = BKA(RBF(0.05), 2000, n_blocks=10, ranks="equal", random_state=0)
 RUNS = {
     "LocalPath": (KernelRidge("loo", LOCAL), 1500),
     "LocalDirect": (KernelRidge(1.0, LOCAL), 1500),
+    "LocalNewton": (KernelPoissonRegressor(1.0, LOCAL), 1500),
     "ExactSearch": (KernelRidge("loo", MATRIX), 1200),
     "ExactPath": (KernelRidge(("gcv", [0.1, 1.0, 10.0]), MATRIX), 800),
     "Sampled": (KernelRidge("loo", MATRIX, solver="iterative"), 1200),

@@ -26,9 +26,11 @@ from gramian.learners.losses.factored import Summed
 from gramian.learners.losses.iterated import Iterated
 from gramian.learners.losses.kinks import InteriorPoints
 from gramian.learners.losses.leaving_out import default_alphas
+from gramian.learners.losses.local import LocalNewton
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
 from gramian.learners.losses.support_vectors import SupportVectors
+from gramian.matrices.block_function import BlockFunction
 from gramian.rows import Rows
 
 SAMPLED = 256  # rows that tell the trace
@@ -41,7 +43,8 @@ class LossLearner(KernelLearner):
     """
 
     strategies = (
-        SupportVectors(ExactNewton(), InteriorPoints(), Summed()),
+        SupportVectors(LocalNewton(), ExactNewton(), InteriorPoints(), Summed()),
+        LocalNewton(),
         ExactNewton(),
         InteriorPoints(),
         Iterated(),
@@ -147,7 +150,7 @@ class LossLearner(KernelLearner):
         for name in ("coef_", "dual_coef_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         setattr(self, self._coefficients, solution.coefficients)
-        function = self._function(solution.coefficients)
+        function = self._function_of(solution)
         self._learned = None if function is solution.coefficients else function
         self.intercept_: Any = solution.intercepts
         self.n_iter_ = solution.iterations
@@ -155,6 +158,11 @@ class LossLearner(KernelLearner):
         self.accuracy_ = solution.accuracy
         self.alpha_ = float(self.alpha) if solution.alpha is None else solution.alpha  # type: ignore[arg-type]
         self.path_ = solution.path
+
+    def _function_of(self, solution: LossSolution) -> Any:
+        if solution.blocks is None:
+            return self._function(solution.coefficients)
+        return BlockFunction.of(solution.blocks, solution.coefficients)
 
     @property
     def _coefficients(self) -> str:

@@ -51,6 +51,7 @@ class ExactSpace(Space):
         if problem.weights is not None:
             self._w = array_ops.host_float64(problem.weights)[:, None]
         self._factor: np.ndarray | None = None
+        self._along: tuple[np.ndarray, np.ndarray] | None = None  # the last direction, and K times
 
     def start(self) -> np.ndarray:
         if self.problem.warm is not None:
@@ -80,9 +81,15 @@ class ExactSpace(Space):
         return Evaluation(point, values, gradient, statistics, _State(f, image))
 
     def along(self, here: Evaluation, direction: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        image, change = here.more.image, self.times(direction[:-1])
+        image, change = here.more.image, self._change(direction[:-1])
         pairs = [(here.point + s * direction, image + s * change) for s in lengths]
         return np.stack([self._value(*pair) for pair in pairs])
+
+    def _change(self, direction: np.ndarray) -> np.ndarray:
+        """Return K times a direction, which is needed for its slope and for steps along it."""
+        if self._along is None or not np.array_equal(self._along[0], direction):
+            self._along = direction, self.times(direction)
+        return self._along[1]
 
     def _value(self, point: np.ndarray, image: np.ndarray) -> np.ndarray:
         """Return the objective at a point with image K a."""
@@ -110,7 +117,7 @@ class ExactSpace(Space):
             shares = b if loss.coupled else [b]
             s = s + sum(share * each for share, each in zip(shares, others, strict=True))
         direction = np.concatenate((-(rho + root.times(s)) / problem.alpha, b[None, :]))
-        change = self.times(direction[:-1])
+        change = self._change(direction[:-1])
         slopes = -np.sum(here.gradient[:-1] * change, axis=0)
         slopes -= here.gradient[-1] * direction[-1]
         slopes = slopes.sum(keepdims=True) if loss.coupled else slopes

@@ -14,6 +14,7 @@ from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.newton import Minimum
 from gramian.learners.ridge.systems import AlphaPath
 from gramian.learners.strategy import Problem
+from gramian.matrices.block_diagonal import BlockDiagonal
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +67,7 @@ class LossSolution(NamedTuple):
     error: float = np.inf  # the mean loss of rows that are left out
     alpha: float | None = None  # the chosen one
     path: AlphaPath | None = None  # all that were tried
+    blocks: BlockDiagonal | None = None  # of the rows, if K̃ has blocks
 
 
 def joined(minima: list[Minimum]) -> Minimum:

@@ -136,7 +136,7 @@ class LocalNewton(Strategy[LossProblem]):
     def serves(self, problem: LossProblem) -> bool:
         if not problem.is_local or problem.leaves_out:
             return False
-        if array_ops.is_on_gpu(problem.rows.example()):
+        if array_ops.is_on_gpu(problem.rows.place.reference):
             return False
         return sum(_stored_bytes(problem).values()) <= config.memory_budget() // PART
 

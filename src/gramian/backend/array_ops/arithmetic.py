@@ -280,10 +280,11 @@ def self_product(z: Array) -> Array:
     return mirror_lower(out)
 
 
-def solve_symmetric(a: Array, b: Array) -> Array:
+def solve_symmetric(a: Array, b: Array, *, restore: bool = True) -> Array:
     """Solve a x = b for symmetric a, by Cholesky if a is positive definite.
 
-    a has shape (n, n), b and x (n,) or (n, t). a is overwritten during the solve and restored.
+    a has shape (n, n), b and x (n,) or (n, t). a is overwritten during the solve, and restored
+    unless ``restore`` is False.
     """
     if not is_foreign(a):
         diagonal = a.diagonal().copy()
@@ -294,7 +295,8 @@ def solve_symmetric(a: Array, b: Array) -> Array:
             solution = scipy.linalg.cho_solve(factor, b, check_finite=False)
         except scipy.linalg.LinAlgError:  # an indefinite kernel
             solution = None
-        mirror_lower(set_diagonal(a, diagonal))
+        if restore or solution is None:
+            mirror_lower(set_diagonal(a, diagonal))
         if solution is None:
             return scipy.linalg.solve(a, b, assume_a="sym", check_finite=False)
         return solution

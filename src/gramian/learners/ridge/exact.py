@@ -61,10 +61,11 @@ class ExactDirect(Strategy[System]):
         freedom = np.zeros((count, len(alphas)))
         with blas_threads(gram.shape[0]):
             for alpha in np.unique(alphas):
+                more = bool(alpha < alphas.max())  # then K is needed again
                 where = np.flatnonzero(alphas == alpha)
                 A = array_ops.set_diagonal(K, diagonal + float(alpha))
                 right = xp.concat((array_ops.take_columns(B, where), *extra), axis=1)
-                part = _solved(A, right, float(alpha))
+                part = _solved(A, right, float(alpha), restore=more)
                 if system.intercept:
                     part, b = without_mean(system, part)
                     intercepts[where] = b[: len(where)]
@@ -83,10 +84,10 @@ def blas_threads(n: int) -> AbstractContextManager[None]:
     return one_blas_thread() if n > 10_000 else nullcontext()
 
 
-def _solved(A: Array, right: Array, alpha: float) -> Array:
+def _solved(A: Array, right: Array, alpha: float, *, restore: bool) -> Array:
     """Solve A x = right; a singular A is an error that says what to do."""
     try:
-        return array_ops.solve_symmetric(A, right)
+        return array_ops.solve_symmetric(A, right, restore=restore)
     except (np.linalg.LinAlgError, RuntimeError) as error:  # the second is torch's
         raise np.linalg.LinAlgError(
             f"K + alpha I is singular for alpha={alpha:.3g}, up to rounding: rows may "

@@ -10,10 +10,8 @@ from gramian.backend.array_ops.arithmetic import (
     cityblock,
     clip,
     cosines_and_sines,
-    counts,
     inplace,
     irfft,
-    mass_by_label,
     matmul,
     mirror_lower,
     power,
@@ -24,10 +22,10 @@ from gramian.backend.array_ops.arithmetic import (
     set_diagonal,
     solve_symmetric,
     subtract,
-    sum_by_label,
     transposed_matmul,
     unit_rows,
 )
+from gramian.backend.array_ops.by_label import counts, mass_by_label, sum_by_label
 from gramian.backend.array_ops.libraries import (
     IN_SINGLE,
     all_finite,

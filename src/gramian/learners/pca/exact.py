@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops, config, lanczos, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import not_negative, positive_integer
 from gramian.backend.memory import Amounts
@@ -80,7 +80,7 @@ class Krylov(Strategy[ComponentsProblem]):
         start = array_ops.like(problem.rng.standard_normal((n, width)), gram.diag(), xp.float64)
         passes = _most_passes(problem, n, width)
         tol = max(not_negative("KernelPCA", "tol", problem.tol), 50 * array_ops.eps(gram.dtype))
-        values, vectors, met, taken = linalg.top_eigenpairs(
+        values, vectors, met, taken = lanczos.top_eigenpairs(
             product, centred(start), k, tol=tol, max_passes=passes
         )
         return values, vectors, met, taken, tol

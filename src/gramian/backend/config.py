@@ -212,6 +212,11 @@ def _cores() -> int:
     return joblib.cpu_count()  # reads files: milliseconds
 
 
+def device() -> str | None:
+    """Device that computes on host rows; None means the CPU."""
+    return current().device
+
+
 def _changed(settings: _Settings, changes: dict[str, Any]) -> _Settings:
     known = [field.name for field in fields(_Settings)]
     for name, value in changes.items():

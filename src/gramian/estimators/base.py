@@ -131,7 +131,7 @@ class KernelEstimator(KernelParameter, ABC):
         elif hasattr(self.kernel, "kernel_"):  # an approximation that is fitted already
             device = self.kernel._device
         else:
-            device = config.current().device
+            device = config.device()
         placed = rows
         if device is not None and not rows.are_objects:
             must = "" if reset else type(self).__name__

@@ -14,7 +14,7 @@ from gramian.backend.wording import counted
 def machine() -> str:
     """Return the processor, the cores that this process may use, and the GPU if it is in use."""
     named = f"{_processor()} ({counted(joblib.cpu_count(), 'core')})"
-    device = config.current().device
+    device = config.device()
     if device is None:
         return named
     import torch

@@ -241,7 +241,7 @@ def _part(kernel: Kernel, rows: Rows, numbers: np.ndarray, among: np.ndarray) ->
 
     For a precomputed kernel, they have the columns ``among``.
     """
-    device = config.current().device
+    device = config.device()
     if device is not None and not rows.are_objects:
         rows = rows.place.to_device(rows, device)
     taken = rows.take(numbers)

@@ -31,7 +31,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(sklearn|numpy|dask|torch|scipy|pandas)\..*"),
     # Classes that only those meet who extend gramian.
-    ("py:class", r"gramian\.(kernels\.spectrum|rows\.walks|tables)\..*"),
+    ("py:class", r"gramian\.(kernels\.spectrum|rows\.base|tables)\..*"),
     ("py:class", r"ProfileKernel|Measurement"),
 ]
 

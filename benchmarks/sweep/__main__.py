@@ -124,17 +124,12 @@ def drawn(found: list[Line]) -> str:
             tip = f"{line.n:,} rows of {line.data}: {line.shown(other)} times {other}'s speed"
             series = f"{line.data}, {('first', 'second')[i]} peer"
             panel.setdefault(series, []).append(Point(line.n, line.ratio(other), tip))
-    names = {name: f"{name}: {', '.join(_others(found, name))}" for name in panels}
     return chart(
-        {names[name]: panel for name, panel in panels.items()},
+        panels,
         title="How many times as fast as its peers gramian is, by the number of rows",
         said="across: rows; up: the peer's time over gramian's, above the line gramian is faster",
         even=1.0,
     )
-
-
-def _others(found: list[Line], job: str) -> list[str]:
-    return next(line.others for line in found if line.job == job)
 
 
 def show(found: list[Line]) -> None:

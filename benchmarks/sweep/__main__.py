@@ -26,8 +26,10 @@ import numpy as np
 
 from benchmarks.chart import Point, chart
 from benchmarks.harness import circumstances, table, write_whole
-from benchmarks.sweep.jobs import JOBS, Data, Job, load
+from benchmarks.sweep import jobs, regressors
+from benchmarks.sweep.jobs import Data, Job, load
 
+JOBS = [*jobs.JOBS, *regressors.JOBS]
 SIZES = (1000, 3000, 10_000)
 MORE = (30_000, 100_000, 581_012)
 LEAST_SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 3, 15  # of a side

@@ -16,8 +16,12 @@ from gramian import (
     BKA,
     MEKA,
     RBF,
+    KernelHuberRegressor,
     KernelJL,
+    KernelKMeans,
+    KernelPCA,
     KernelRidge,
+    KernelSVR,
     Laplacian,
     Local,
     MemoryBudgetError,
@@ -250,3 +254,50 @@ def test_laws(local):
 @pytest.mark.parametrize("local", [Local(KERNEL, 4), Local(Nystroem(KERNEL, 20)), Local("rbf")])
 def test_memory(local):
     check_memory(local)
+
+
+class TestOtherTrainingRows:
+    """A fitted Local keeps its training rows; a learner that is trained on others has its own."""
+
+    @pytest.mark.parametrize("inner", INNER)
+    @pytest.mark.parametrize("partition", ["balanced", np.arange(100) % 3])
+    def test_a_learner_solves_for_its_own_rows(self, X, inner, partition):
+        local = Local(inner, 4, partition=partition, random_state=0).fit(X[:100])
+        before, y, T = local(X[:100]), np.sin(2 * X[50:, 0]), X[:60]
+        model = KernelRidge(0.1, kernel=local, fit_intercept=False).fit(X[50:], y)
+        used = model.approximation_
+        a = np.linalg.solve(used(X[50:]) + 0.1 * np.eye(100), y)
+        assert used.block_sizes_.sum() == 100
+        assert_allclose(model.predict(T), used(T, X[50:]) @ a, atol=1e-8)
+        assert_allclose(model.predict(X[50:]), used(X[50:]) @ a, atol=1e-8)
+        assert_allclose(local(X[:100]), before)  # the approximation itself stays as it was
+
+    def test_more_rows_of_lower_precision(self, X):
+        local = Local(INNER[1], 4, random_state=0).fit(X[:60].astype(np.float32))
+        model = KernelRidge(0.1, kernel=local).fit(X, np.sin(X[:, 0]))
+        fresh = KernelRidge(0.1, kernel=INNER[1]).fit(X, np.sin(X[:, 0]))
+        assert len(model.approximation_.labels_) == len(X)
+        assert model.score(X, np.sin(X[:, 0])) >= fresh.score(X, np.sin(X[:, 0]))
+
+    @pytest.mark.parametrize(
+        "learner",
+        [KernelKMeans(3, random_state=0), KernelPCA(2), KernelSVR(0.1), KernelHuberRegressor(0.1)],
+        ids=lambda learner: type(learner).__name__,
+    )
+    def test_learners_do_not_depend_on_the_rows_of_the_approximation(self, X, learner):
+        local = Local(INNER[1], 4, random_state=0).fit(X[:100])
+        results = []
+        for kernel in (local, local.trained_on(gramian.as_rows(X[:30]))):
+            model = learner.set_params(kernel=kernel).fit(X[50:], np.sin(X[50:, 0]))
+            predict = model.transform if isinstance(model, KernelPCA) else model.predict
+            results.append(predict(X[:60]))
+        assert_allclose(*results, atol=1e-10)
+
+    def test_the_rows_count_in_the_memory_budget(self, rng):
+        local = Local(RBF(0.005), 40, random_state=0).fit(rng.standard_normal((200, 100)))
+        X = np.ones((22_000, 100))
+        with (
+            config_context(memory_budget="16MB"),
+            pytest.raises(MemoryBudgetError, match=r"training rows .* Local keeps the training"),
+        ):
+            KernelRidge(0.1, kernel=local).fit(X, X[:, 0])

@@ -170,6 +170,13 @@ class Approximation(
         """
         return None
 
+    def trained_on(self, rows: Rows) -> Approximation:
+        """Return this fitted approximation for a learner that is trained on these rows.
+
+        It is another one only if it keeps training rows: those of the learner take their place.
+        """
+        return self
+
     def plan(self, rows: Rows) -> Plan:
         """Return the plan of this approximation, fitted or not, on rows of this shape."""
         if hasattr(self, "n_components_"):

@@ -22,7 +22,7 @@ from gramian.approximations.blocks.partition import (
 )
 from gramian.approximations.nystroem import Nystroem
 from gramian.backend import array_ops, config
-from gramian.backend.array_ops import Array
+from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
@@ -167,19 +167,36 @@ class Local(Approximation):
     def _fit(self, gram: Gram, rng: np.random.Generator, y: Any, plan: LocalPlan) -> int:
         if isinstance(self.partition, str):
             choice(self, "partition", self.partition, PARTITIONS)
-        labels, centres = split(gram, self.partition, plan.count, rng)
-        self.labels_, self.centres_ = np.asarray(array_ops.to_numpy(labels)), centres
-        here = gram.rows.place.here(gram.rows)  # the model keeps them
-        self._groups = Grouped.of(here, self.labels_, int(centres.shape[0]))
-        self._trained_on = weakref.ref(gram.rows)
+        labels, self.centres_ = split(gram, self.partition, plan.count, rng)
+        return self._keep(gram.rows, np.asarray(array_ops.to_numpy(labels)), gram.rows.dtype)
+
+    def _keep(self, rows: Rows, labels: np.ndarray, dtype: DType) -> int:
+        """Keep training rows in the blocks that labels name; returns the number of features."""
+        here = rows.place.here(rows)
+        self.labels_ = labels
+        self._groups = Grouped.of(here, labels, int(self.centres_.shape[0])).astype(dtype)
+        self._trained_on = weakref.ref(rows)
         self.block_sizes_ = self._groups.sizes
         local = self._diagonal_of(self._groups)
         config.check_fits(
             local.work_bytes,
-            f"a block of {counted(local.largest, 'row')} of {counted(gram.shape[0], 'row')}",
+            f"a block of {counted(local.largest, 'row')} of {counted(rows.shape[0], 'row')}",
             "Use more blocks, or partition='balanced'",
         )
-        return self._width() + gram.shape[0]
+        return self._width() + rows.shape[0]
+
+    def trained_on(self, rows: Rows) -> Local:
+        """Return this approximation with the rows of a learner in place of its training rows.
+
+        They go to the blocks of their nearest centres.
+        """
+        if self._is_training(rows):
+            return self
+        adapted, labels = copy(self), nearest(rows.place.here(rows), self.centres_)
+        dtype = self._groups.points.dtype
+        size = adapted._keep(rows, np.asarray(array_ops.to_numpy(labels)), dtype)
+        adapted.n_components_ = adapted._n_features_out = size
+        return adapted
 
     def _width(self) -> int:
         return 0 if self.approximation_ is None else self.approximation_.n_components_
@@ -215,10 +232,7 @@ class Local(Approximation):
         between, count, n = self._between(), self._count(rows), rows.shape[0]
         inner = None if between is None else between.plan(rows)
         before = [] if inner is None else list(inner.steps)
-        kept: Amounts = {
-            **({} if inner is None else inner.kept),
-            "training rows": n * (rows.row_bytes + 16),
-        }
+        kept: Amounts = {**({} if inner is None else inner.kept), **self._kept(rows)}
         steps = [
             *before,
             {**kept, "choice of blocks": split_bytes(rows, self.partition, count)},
@@ -233,7 +247,7 @@ class Local(Approximation):
 
     def _planned_sizes(self, n: int, count: int) -> np.ndarray:
         """The sizes of blocks: from small ones to the largest, unless they are given."""
-        if not isinstance(self.partition, str):
+        if not isinstance(self.partition, str) and not hasattr(self, "n_components_"):
             return np.unique(np.asarray(array_ops.to_numpy(self.partition)), return_counts=True)[1]
         shares = np.cumsum(np.arange(count + 1)) / (count * (count + 1) / 2)
         return np.diff(np.round(shares * n).astype(int))
@@ -241,8 +255,20 @@ class Local(Approximation):
     def advice(self) -> str:
         return "Local keeps the training rows: use Nystroem, which keeps landmarks only"
 
-    def _sizes(self, rows: Rows) -> Factors:
-        return self.factor_rows(rows) if self._is_training(rows) else self._plan(rows).factors
+    def plan(self, rows: Rows) -> Plan:
+        if not hasattr(self, "n_components_"):
+            return self._plan(rows)
+        if self._is_training(rows):
+            return Plan(self, rows, self.factor_rows(rows))
+        between, width = self.approximation_, self._width()
+        Z = self._nothing(rows) if between is None else between.factor_rows(rows).parts
+        groups = Grouped.planned(rows, self._planned_sizes(rows.shape[0], len(self._groups)))
+        local = BlockDiagonal(self.kernel_, groups, None, width)
+        kept = self._kept(rows)
+        return Plan(self, rows, Factors(Z, local=local), kept, [kept])
+
+    def _kept(self, rows: Rows) -> Amounts:
+        return {"training rows": rows.shape[0] * (rows.row_bytes + 16)}
 
     def _nothing(self, rows: Rows) -> Rows:
         """Features of width 0."""

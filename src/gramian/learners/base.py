@@ -230,7 +230,8 @@ class KernelLearner(KernelEstimator, BaseEstimator):
         if not hasattr(fitted, "n_components_"):
             draws = rng if fitted.random_state is None else generator(fitted.random_state)
             fitted = clone(fitted).fit_rows(rows, draws, y, weights, plan)
-            config.hold(sum(plan.kept.values()))
+        config.hold(sum(plan.kept.values()))
+        fitted = fitted.trained_on(rows)
         self.kernel_, self.approximation_, self.points_ = fitted.kernel_, fitted, None
         return fitted.factor_rows(rows)
 

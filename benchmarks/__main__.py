@@ -1,6 +1,7 @@
 """Run the benchmarks: ``python -m benchmarks [name ...] [--write] [--full]``.
 
-``python -m benchmarks peers [--quick] [--only PATTERN] [--write]`` compares gramian with others.
+A single benchmark also takes options of its own, such as ``python -m benchmarks peers --only PCA``
+or ``python -m benchmarks losses --part quantiles``; ``python -m benchmarks.NAME --help`` lists them.
 """
 
 from __future__ import annotations
@@ -26,29 +27,26 @@ def main() -> int:
     parser.add_argument("name", nargs="*", help=f"by default all: {', '.join(known)}")
     parser.add_argument("--write", action="store_true", help="keep the results in RESULTS.md")
     parser.add_argument("--full", action="store_true", help="also what takes long")
-    parser.add_argument("--quick", action="store_true", help="of peers: small, without goals")
-    parser.add_argument("--only", metavar="PATTERN", help="of peers: the jobs that match")
-    options = parser.parse_args()
-    of_peers = (["--quick"] if options.quick else []) + (
-        ["--only", options.only] if options.only else []
-    )
+    options, own = parser.parse_known_args()
     unknown = [name for name in options.name if name not in known]
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are: {', '.join(known)}")
-    if of_peers and options.name != ["peers"]:
-        parser.error("--quick and --only are for peers alone: python -m benchmarks peers --quick")
-    if of_peers and options.write:
-        parser.error("--write keeps whole runs: leave out --quick and --only")
+    if own and len(options.name) != 1:
+        parser.error(f"{' '.join(own)} is for one benchmark: python -m benchmarks NAME {own[0]}")
+    if own and options.write:
+        parser.error(f"--write keeps whole runs: leave out {' '.join(own)}")
 
     stamp = circumstances()
     print(stamp)
     failed = []
     for name in options.name or known:
         print(f"\n{name}\n", flush=True)
-        longer = ["--full"] if options.full else []
+        passed = list(own)
+        if options.full and name != "peers":  # which is full by itself
+            passed.append("--full")
         if options.write and name in IN_PARTS:
-            longer.append("--write")
-        code, output = run(name, of_peers if name == "peers" else longer)
+            passed.append("--write")
+        code, output = run(name, passed)
         if code:
             failed.append(name)
         elif options.write and name not in IN_PARTS:

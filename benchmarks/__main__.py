@@ -1,7 +1,7 @@
 """Run the benchmarks: ``python -m benchmarks [name ...] [--write] [--full]``.
 
 A single benchmark also takes options of its own, such as ``python -m benchmarks peers --only PCA``
-or ``python -m benchmarks losses --part quantiles``; ``python -m benchmarks.NAME --help`` lists them.
+or ``python -m benchmarks losses --part quantiles``: see ``python -m benchmarks.NAME --help``.
 """
 
 from __future__ import annotations

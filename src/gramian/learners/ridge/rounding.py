@@ -103,6 +103,7 @@ def _norm_exceeds(A: np.ndarray, limit: float) -> bool:
     return bool(np.abs(np.linalg.eigvalsh(A)).max() > limit)
 
 
+@one_blas_thread()
 def may_round_too_much(system: System) -> bool:
     """Whether float32 could change eigenvalues of K̃ by more than a tenth of alpha, at worst."""
     alpha = system.least_alpha

@@ -90,11 +90,11 @@ class Products:
         self, Y: Array, V: np.ndarray, shift: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the same as ``with_features`` for F = [Y, 1, Z V - 1 shift]."""
-        times = self._times(V, shift)
+        times, dtype = self._times(V, shift), self.dtype
 
         def together(values: Values | FusedValues, y: Array) -> Array:
             product = times(values)
-            xp, y = array_ops.namespace(product), array_ops.astype(y, self.dtype)
+            xp, y = array_ops.namespace(product), array_ops.astype(y, dtype)
             return xp.concat((y, xp.ones_like(y[:, :1]), product), axis=1)
 
         return self._sum(together, Y.shape[1] + 1 + V.shape[1], self._C.arrange(Y))

@@ -280,8 +280,8 @@ def _our_ridge(m: int, inputs: Inputs) -> Call:
     def fit(seed: int) -> KernelRidgeClassifier:
         kernel = ours(gamma, m, "uniform", seed)
         # A tolerance as of scikit-learn's own iterative ridge solvers.
-        model = KernelRidgeClassifier(PENALTY * len(X), kernel=kernel, tol=1e-4, random_state=seed)
-        return model.fit(X, y)
+        options: Any = {"fit_intercept": False, "tol": 1e-4, "random_state": seed}
+        return KernelRidgeClassifier(PENALTY * len(X), kernel=kernel, **options).fit(X, y)
 
     return fit
 

@@ -5,7 +5,7 @@ import pytest
 
 import gramian
 from gramian import RBF, FunctionKernel, KernelRidge, Laplacian, Nystroem
-from gramian.learners.ridge import falkon
+from gramian.learners.ridge import passes
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -39,14 +39,14 @@ class TestIterationWithoutKernelValues:
         self, weighted, alpha, dtype, data, rng, monkeypatch
     ):
         X, y = data
-        seen, times = set(), falkon._FusedValues.times
+        seen, times = set(), passes.FusedValues.times
 
         def noted(self, U):
             seen.add(U.dtype)
             assert self.source.fused.times(self.x, U) is None
             return times(self, U)
 
-        monkeypatch.setattr(falkon._FusedValues, "times", noted)
+        monkeypatch.setattr(passes.FusedValues, "times", noted)
         # Features in float64, which a small alpha needs, would have no such program.
         monkeypatch.setattr(Nystroem, "in_double", lambda self, rows: None)
         weights = 0.5 + rng.random(900) if weighted else None

@@ -259,3 +259,27 @@ def test_a_matrix_is_written_into_given_memory(symmetric, rng):
     for wrong in (out[:-1], out.astype(np.float32), out.tolist()):
         with pytest.raises(ValueError, match=r"out must be an array of .*float64.* and shape"):
             RBF(0.3)(X, Y, out=wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(0.3),
+        Exponential(0.3),
+        Laplacian(0.3),
+        Polynomial(2),
+        RBF(0.3, scales=[1, 2, 3]) + Linear(),
+    ],
+)
+@pytest.mark.parametrize("offset", [1.0, 300.0])  # far from 0, float32 does not do
+def test_a_matrix_of_rows_with_themselves(kernel, dtype, offset, rng):
+    X = (rng.normal(size=(801, 3)) + offset * rng.normal(size=(801, 1))).astype(dtype)
+    kernel.fit(X)
+    with gramian.config_context(n_threads=1):
+        K = kernel(X)
+    assert np.array_equal(K, K.T)
+    with gramian.config_context(n_threads=3):
+        assert np.array_equal(kernel(X), K)
+    exact = kernel(X.astype(float), X.astype(float))
+    assert_allclose(K, exact, rtol=1e-4 if dtype == np.float32 else 1e-9, atol=2e-5)

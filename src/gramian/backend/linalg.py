@@ -38,9 +38,11 @@ def conjugate_gradients(
     tol: float,
     max_iter: int,
     watch: Callable[[Array, Array, float], bool] | None = None,
+    start: tuple[Array, Array] | None = None,
 ) -> tuple[Array, int, float]:
     """Solve A X = B for a positive definite A, all columns of B together.
 
+    ``start`` has a first X and its residual B - A X; by default, X is 0.
     Stops when the residual of each column is at most ``tol`` times that column, or when ``watch``
     returns True. ``watch`` is called after each iteration with X, the step length along the last
     direction passed to ``apply``, and the largest relative residual. Returns the solution, the
@@ -56,10 +58,10 @@ def conjugate_gradients(
         return a / xp.where(b != 0, b, xp.ones_like(b))
 
     size = xp.sqrt(dots(B, B))
-    X = xp.zeros_like(B)
-    residual, direction = B, precondition(B)
+    X, residual = (xp.zeros_like(B), B) if start is None else start
+    direction = precondition(residual)
     rz = dots(residual, direction)
-    left = float(xp.max(ratio(size, size)))
+    left = float(xp.max(ratio(xp.sqrt(dots(residual, residual)), size)))
     iterations = 0
     with progress("conjugate gradients", max_iter) as step:
         while left > tol and iterations < max_iter:

@@ -96,15 +96,26 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
         if _cancels(size, tolerance):
             return _squared_differences(x, points, scale, out)
-        if out.dtype == xp.float64:
+        fine = out.dtype == xp.float64 or array_ops.eps(out.dtype) * size <= tolerance
+        if x is points and fine and not array_ops.is_foreign(x):
+            _own_squared_euclidean(moved[:, :d], moved[:, d], scale, out)
+        elif out.dtype == xp.float64:
             array_ops.matmul(moved, right, out)
-        elif array_ops.eps(out.dtype) * size <= tolerance:
+        elif fine:
             array_ops.matmul(moved, right_as_points, out)
         else:
             out[...] = array_ops.astype(left(x, xp.float64) @ right, out.dtype)
         return array_ops.clip(out, **bounds)
 
     return tile
+
+
+def _own_squared_euclidean(x: np.ndarray, norms: np.ndarray, scale: float, out: np.ndarray) -> None:
+    """The same of rows with themselves: BLAS needs half of the operations for such a product."""
+    np.matmul(x, x.T, out=out)
+    out *= -2.0 * scale
+    out += scale * norms[:, None]
+    out += scale * norms
 
 
 def _cancels(size: float, tolerance: float) -> bool:

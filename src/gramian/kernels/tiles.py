@@ -2,19 +2,21 @@
 
 A tile is a block of rows against at most ``tile_columns`` points. It takes one matrix product and
 is finished in place while it is in cache. In a symmetric matrix, each tile off the diagonal is used
-for both of its positions, and the diagonal is exact, never the result of a difference.
+for both of its positions, a tile on it is one of points with themselves, which takes half of the
+operations, and the diagonal is exact, never the result of a difference.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
-from gramian.backend.threads import one_blas_thread
+from gramian.backend.threads import in_order, one_blas_thread
 from gramian.backend.typing import DType
 from gramian.kernels.pairings import Tile
 from gramian.rows import ArrayRows, Rows, even_spans
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from gramian.kernels.base import Kernel
 
 TILE_COLUMNS = 1024
+SQUARE = 384  # rows and points of a tile in a symmetric matrix in memory
 SYMMETRIC_TILES = 4  # at least, side by side in a symmetric matrix, so that nearly half is mirrored
 NARROW_TILE = 128
 DEVICE_COLUMNS = 16_384  # smaller tiles would leave a GPU idle
@@ -66,6 +69,11 @@ def dense(
         )
     else:
         _check_target(out, shape, dtype, rows)
+    if symmetric and type(rows) is ArrayRows and points is rows and not _is_foreign(rows):
+        if out is None:
+            out = array_ops.empty(shape, rows.place.reference, dtype)
+        _fill_lower(kernel, rows, out)
+        return _completed(kernel, rows, out)
     spans = column_spans(points, SYMMETRIC_TILES if symmetric else 1)
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in spans]
 
@@ -94,9 +102,38 @@ def dense(
         serial=kernel.serial,
         label="kernel matrix",
     )
-    if symmetric:
-        array_ops.mirror_lower(array_ops.set_diagonal(out, kernel.diagonal(rows)))
-    return out
+    return _completed(kernel, rows, out) if symmetric else out
+
+
+def _is_foreign(rows: Rows) -> bool:
+    return array_ops.is_foreign(rows.place.reference)
+
+
+def _completed(kernel: Kernel, rows: Rows, out: Array) -> Array:
+    """Complete a symmetric matrix from its lower triangle, with an exact diagonal."""
+    return array_ops.mirror_lower(array_ops.set_diagonal(out, kernel.diagonal(rows)))
+
+
+def _fill_lower(kernel: Kernel, rows: ArrayRows, out: Array) -> None:
+    """Fill the lower triangle of the kernel matrix of rows in memory, in squares.
+
+    The longest rows of squares come first, so that threads end together.
+    """
+    spans = even_spans(0, rows.shape[0], SQUARE)
+    points = [rows.take(range(*span)) for span in spans]
+    workers = 1 if kernel.serial else config.n_threads()
+    tiles = list(in_order(kernel.against, points, workers, "points"))
+
+    def fill(i: int) -> None:
+        start, stop = spans[i]
+        for (first, last), tile in zip(spans[: i + 1], tiles, strict=False):
+            target = out[start:stop, first:last]
+            result = tile(points[i], target)
+            if result is not target:
+                target[...] = result
+
+    longest_first = range(len(spans) - 1, -1, -1)
+    deque(in_order(fill, longest_first, workers, "kernel matrix"), maxlen=0)
 
 
 def _check_target(out: Array, shape: tuple[int, int], dtype: DType, rows: Rows) -> None:

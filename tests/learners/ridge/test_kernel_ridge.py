@@ -85,6 +85,29 @@ class TestStreamed:
             )
             assert_allclose(direct.predict(X)[:, j], values, atol=1e-7)
 
+    @pytest.mark.parametrize("intercept", [False, True])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_starts_from_the_solution_for_the_sampled_rows(self, intercept, weighted, monkeypatch):
+        X, Y = table(6000)
+        weights = np.random.default_rng(1).exponential(1.0, len(X)) if weighted else None
+        fitted = Nystroem(RBF(0.5), 30, landmarks="uniform", random_state=0).fit(X)
+        model = KernelRidge(0.1, fitted, fit_intercept=intercept, solver="iterative", tol=1e-9)
+        model.set_params(random_state=0)
+        started = clone(model).fit(X, 5.0 + Y, weights)
+        solve, sizes = falkon.linalg.conjugate_gradients, []
+
+        def from_zero(apply, B, precondition, *, start, **options):
+            image = apply(start[0])
+            sizes.append(np.abs(start[1] - (B - image)).max() / np.abs(B).max())
+            sizes.append((np.linalg.norm(start[1], axis=0) / np.linalg.norm(B, axis=0)).max())
+            return solve(apply, B, precondition, **options)
+
+        monkeypatch.setattr(falkon.linalg, "conjugate_gradients", from_zero)
+        whole = clone(model).fit(X, 5.0 + Y, weights)
+        assert sizes[0] < 1e-11 and sizes[1] < 0.2  # the residual is known, and small
+        assert started.n_iter_ < whole.n_iter_
+        assert_allclose(started.coef_, whole.coef_, rtol=1e-6, atol=1e-7)
+
     def test_one_alpha_for_each_of_many_targets(self, digits):
         X, Y = digits[0], np.eye(10)[digits[1]]
         fitted = Nystroem(RBF(0.05), 100, random_state=0).fit(X)

@@ -1,16 +1,16 @@
 """Ridge on the features Z of many rows without ZᵀZ: conjugate gradients over blocks of rows.
 
-After FALKON (Rudi, Carratino and Rosasco, 2017): the preconditioner is ZᵀZ of a sample of rows.
-If Z = C P with kernel values C, a product with Z is computed as C (P v), and only C is cached or
-computed: multiplying each row with P would cost as much as ZᵀZ itself. Everything is in float64
-except C, which has the dtype of the features.
+After FALKON (Rudi, Carratino and Rosasco, 2017): the preconditioner is ZᵀZ of a sample of rows, and
+the iteration starts from the solution for these rows. If Z = C P with kernel values C, a product
+with Z is computed as C (P v), and only C is cached or computed: multiplying each row with P would
+cost as much as ZᵀZ itself. Everything is in float64 except C, which has the dtype of the features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil
-from typing import Any
+from math import ceil, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,21 +27,23 @@ from gramian.learners.ridge.factored import (
     shifted_norms,
     targets_bytes,
 )
+from gramian.learners.ridge.passes import Products
 from gramian.learners.ridge.systems import Solution, System, Watch
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.matrices.normal_equations import inner_products
-from gramian.rows import ArrayRows, FeatureRows
+from gramian.rows import FeatureRows
 
 MOST_ITERATIONS = 150  # with solver="auto"; a direct solution follows if they do not converge
 
 # Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
 KERNEL_VALUE = 200  # computing one kernel value, or another feature
-PASS = 40  # one iteration over one entry of C, which is read from memory
+PASS = 28  # one iteration over one entry of C, which is read from memory
 PASS_TARGET = 4  # the same, for each target
 DOUBLE = 2  # float64 relative to float32
 MOST_TIMES = 60  # rows of the preconditioner, as a multiple of the features
-ITERATIONS, EXPONENT = 120, 0.7  # for a preconditioner of r rows; fewer by this power of its rows
+# For a preconditioner of r rows and TOLERANCE; fewer by this power of its rows.
+ITERATIONS, EXPONENT, TOLERANCE = 120, 0.7, 1e-6
 
 
 class Streamed(Strategy[System]):
@@ -60,7 +62,7 @@ class Streamed(Strategy[System]):
         """Whether it costs less than the sums; before the targets are known, whether it may."""
         room = room_left(self._other_memory(system))
         single, double = (
-            iteration_pays(system.factors, system.n_targets, room, precise=precise)
+            iteration_pays(system.factors, system.n_targets, room, precise=precise, tol=system.tol)
             for precise in (False, True)
         )
         if system.Y is None or single == double:  # measuring the rounding takes a while
@@ -78,7 +80,7 @@ class Streamed(Strategy[System]):
         n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
         m = C.rank
         sampled = factors.parts[0].walk_bytes(8 * (m + r), 8 * r**2)
-        passes = C.parts[0].walk_bytes(8 * m, 8 * m * t)
+        passes = C.parts[0].walk_bytes(8 * m, 8 * m * (2 * t + 1))
         # The preconditioner and a copy; P, its decomposition, and inner products of landmarks.
         small = 2 * 8 * r**2 if C is factors else 8 * (4 * m * r + 5 * r**2)
         return {
@@ -96,16 +98,21 @@ class Streamed(Strategy[System]):
         return solution if solution.met else Factored().solve(system)
 
     def _iterate(self, system: System, max_iter: int, room: int) -> Solution:
-        alphas = system.alphas
-        inner = _preconditioner(system)
-        precondition = _inverse(inner, alphas)
+        alphas, t = system.alphas, system.n_targets
+        sample = _Sample.of(system)
+        precondition = _inverse(sample.inner, alphas)
+        # Early stopping regularises, but the sample's solution already has its noise.
+        start = np.zeros_like(sample.right) if system.validates else precondition(sample.right)
         with one_blas_thread():
-            products = _Products(system, room)
-            (right, e), *of_held_out = products.with_targets(system.Y)
+            products = Products(system, room)
+            (image, total), *of_held_out = products.with_targets(
+                system.Y, start, sample.mean.T @ start
+            )
+            right, e = image[:, :t], image[:, t : t + 1]
             mean = e / system.weight if system.intercept else np.zeros_like(e)
             watch = Watch(None)
             if of_held_out:
-                held_out = _HeldOut(system, *of_held_out[0], mean)
+                held_out = _HeldOut(system, of_held_out[0][0], mean)
                 watch = Watch(held_out.error)
 
             # (Z - 1 meanᵀ)ᵀ W (Z - 1 meanᵀ): were the mean taken out of ZᵀWZ instead, rounding
@@ -117,16 +124,18 @@ class Streamed(Strategy[System]):
                     held_out.look_at(other[0][0], shift)
                 return image - mean * total + alphas * V
 
+            done = image[:, t + 1 :] - mean * total[:, t + 1 :] + alphas * start
             tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # products are rounded
             theta, _, left = linalg.conjugate_gradients(
-                apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch
-            )
+                apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch,
+                start=(start, right - done),
+            )  # fmt: skip
         solution = watch.solution(theta, left, tol)
         found = solution.coefficients
         b = -(mean.T @ found)[0] if system.intercept else None
         left_out = None
         if system.sampled is not None and not system.validates:
-            left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], inner)
+            left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], sample.inner)
         return solution._replace(coefficients=system.local(found), intercepts=b, left_out=left_out)
 
 
@@ -153,7 +162,9 @@ def streams(factors: Factors) -> bool:
     return len(factors.parts) == 1 and factors.core is None
 
 
-def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool) -> bool:
+def iteration_pays(
+    factors: Factors, n_targets: int, room: int, *, precise: bool, tol: float = TOLERANCE
+) -> bool:
     """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor.
 
     ``room`` is the memory that C may take.
@@ -164,7 +175,7 @@ def iteration_pays(factors: Factors, n_targets: int, room: int, *, precise: bool
     m = C.rank
     factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
     make, row = _row_costs(factors, factor)
-    times, iterations = _preconditioning(factors)
+    times, iterations = _preconditioning(factors, tol)
     cached = keepable(C, room, partly=True)  # other rows of C are recomputed in every pass
     made = make * (n + (n - cached) * iterations)
     passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
@@ -180,7 +191,7 @@ def _row_costs(factors: Factors, factor: int = 1) -> tuple[float, float]:
     return make, make + factor * (project + r * r)
 
 
-def _preconditioning(factors: Factors) -> tuple[float, float]:
+def _preconditioning(factors: Factors, tol: float) -> tuple[float, float]:
     """Return the rows of the preconditioner as a multiple of r, and the expected iterations.
 
     More rows save iterations, roughly as 1 / times^0.7; the multiple is where both together cost
@@ -189,158 +200,22 @@ def _preconditioning(factors: Factors) -> tuple[float, float]:
     n, r = factors.shape[0], factors.rank
     width = (projected(factors) or factors).rank
     saved = n * width * (PASS + PASS_TARGET) / (r * _row_costs(factors)[1])
-    times = (EXPONENT * ITERATIONS * saved) ** (1 / (1 + EXPONENT))
+    iterations = ITERATIONS * max(log(tol) / log(TOLERANCE), 0.1)  # each divides the residual
+    times = (EXPONENT * iterations * saved) ** (1 / (1 + EXPONENT))
     times = max(min(times, MOST_TIMES, n / r / 4), 4.0)
     most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else n / r
     times = min(times, most, n / r)
-    return times, ITERATIONS / times**EXPONENT
-
-
-class _Values:
-    """A block of C, the kernel values."""
-
-    def __init__(self, c: Array) -> None:
-        self.c = c  # (rows, m)
-
-    def times(self, U: Array) -> Array:
-        """Multiply with U (m, c); shape (rows, c)."""
-        return array_ops.matmul(self.c, U)
-
-    def transposed_times(self, W: Array) -> Array:
-        """Multiply the transpose with W (rows, c); shape (m, c)."""
-        return array_ops.transposed_matmul(self.c, W)
-
-
-class _FusedValues:
-    """A block of C that is not stored: a GPU program computes products with it from the rows x.
-
-    If float64 is needed, the values are computed after all, some rows at a time, and multiplied in
-    the dtype of the other matrix, as the GPU program does.
-    """
-
-    def __init__(self, source: FeatureRows, x: Array) -> None:
-        self.source, self.x = source, x
-
-    def times(self, U: Array) -> Array:
-        product = self.source.fused.times(self.x, U)
-        if product is not None:
-            return product
-
-        def part(c: Array, out: Array) -> Array:
-            return array_ops.matmul(array_ops.astype(c, U.dtype), U, out)
-
-        made, columns = self._made(), U.shape[1]
-        return made.map(part, width=columns, dtype=U.dtype, row_bytes=self._spare + 8 * columns)
-
-    def transposed_times(self, W: Array) -> Array:
-        product = self.source.fused.transposed_times(self.x, W)
-        if product is not None:
-            return product
-        xp = self.source.xp
-
-        def part(c: Array, w: Array) -> Array:
-            return xp.matrix_transpose(array_ops.astype(c, w.dtype)) @ w
-
-        return self._made().sum(part, W, row_bytes=self._spare)
-
-    def _made(self) -> FeatureRows:
-        return self.source.on(ArrayRows(self.x))
-
-    @property
-    def _spare(self) -> int:
-        """Memory per row: values in float64, and those of a tile while it is computed."""
-        return 2 * 8 * self.source.shape[1]
-
-
-class _Products:
-    """Sums over all rows: [Z, 1]ᵀW F for F = [Y, 1] or Z V - 1 shift.
-
-    Each is summed with the weights of the rows, and with those of held-out rows if there are any.
-    """
-
-    def __init__(self, system: System, room: int) -> None:
-        factors = system.factors
-        rows, self._P = unprojected(factors)
-        self.dtype = factors.xp.float64 if system.precise else factors.dtype
-        source: Any = rows.parts[0]
-        self._fused = None if getattr(source, "fused", None) is None else source
-        self._C = rows if self._fused is not None else rows.persist(room, partly=True)
-        weights = (system.weights, system.held_out)
-        self._weights = [self._C.arrange(w)[:, None] for w in weights if w is not None]
-
-    def with_targets(self, Y: Array) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ZᵀWY (r, n_targets) and ZᵀW1 (r, 1) for each kind of weights."""
-
-        def beside_one(values: Any, y: Array) -> Array:
-            xp = array_ops.namespace(y)
-            return xp.concat((y, xp.ones_like(y[:, :1])), axis=1)
-
-        sums = self._sum(beside_one, Y.shape[1] + 1, self._C.arrange(Y))
-        return [(each[:, :-1], each[:, -1:]) for each, _ in sums]
-
-    def with_features(
-        self, V: np.ndarray, shift: np.ndarray
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ZᵀWF (r, c) and 1ᵀWF (1, c) for each kind of weights, with F = Z V - 1 shift.
-
-        V has shape (r, c), ``shift`` (1, c).
-        """
-        xp, example = self._C.xp, self._C.parts.example()
-        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
-        U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
-        s = array_ops.astype(s, self.dtype)
-        return self._sum(lambda values: values.times(U) - s, U.shape[1])
-
-    def _sum(
-        self, function: Callable[..., Array], columns: int, *targets: Array
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ZᵀWF and 1ᵀWF for each kind of weights; ``function`` makes the rows of F."""
-        xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
-
-        def part(values: _Values | _FusedValues, *aligned: Array) -> tuple[Array, Array]:
-            F = array_ops.astype(function(values, *aligned[:count]), dtype)
-            if aligned[count:]:
-                weights = (array_ops.astype(w, dtype) for w in aligned[count:])
-                F = xp.concat([F * w for w in weights], axis=1)
-            return values.transposed_times(F), xp.sum(F, axis=0, keepdims=True, dtype=xp.float64)
-
-        kinds = max(len(self._weights), 1)
-        result = 8 * (self._C.rank + 1) * columns * kinds
-        image, total = self._walk(part, result, *targets, *self._weights)
-        image = image if P is None else xp.matrix_transpose(P) @ image
-        images, totals = (
-            np.split(array_ops.to_numpy(each), kinds, axis=1) for each in (image, total)
-        )
-        return list(zip(images, totals, strict=True))
-
-    def _walk(
-        self, part: Callable[..., Any], result_bytes: int, *aligned: Array
-    ) -> tuple[Array, Array]:
-        source, dtype = self._fused, self.dtype
-        if source is not None:
-            return source.rows.sum(
-                lambda x, *a: part(_FusedValues(source, x), *a),
-                *aligned,
-                result_bytes=result_bytes,
-                label="ridge",
-            )
-
-        def dense(c: Array, *a: Array) -> tuple[Array, Array]:
-            return part(_Values(array_ops.astype(c, dtype)), *a)
-
-        spare = 0 if dtype == self._C.dtype else 8 * self._C.rank  # C in float64
-        (total,) = self._C.sum(
-            lambda _: dense, *aligned, row_bytes=spare, result_bytes=result_bytes
-        )
-        return total
+    return times, iterations / times**EXPONENT
 
 
 class _HeldOut:
     """The error on held-out rows, from their ZᵀWZ times each direction of the iteration."""
 
-    def __init__(self, system: System, right: np.ndarray, e: np.ndarray, mean: np.ndarray) -> None:
+    def __init__(self, system: System, image: np.ndarray, mean: np.ndarray) -> None:
+        t = system.n_targets
+        right, features = image[:, :t], image[:, t]
         self._sums = Sums.without_features(system.Y, system.held_out)._replace(
-            right=right, features=e[:, 0]
+            right=right, features=features
         )
         self._mean = mean  # of the features of the other rows, which gives the intercept
         self._image = np.zeros_like(right)
@@ -355,34 +230,54 @@ class _HeldOut:
         return mean_square(self._sums, theta, self._total, -(self._mean.T @ theta)[0])
 
 
-def _preconditioner(system: System) -> Array:
-    """Return ZᵀWZ (r, r), estimated from a sample of rows and the landmarks."""
+class _Sample(NamedTuple):
+    """Sums over a sample of the rows, scaled to the weight of all: estimates of theirs."""
+
+    inner: Array  # ZᵀWZ (r, r), also from the landmarks; centred if there is an intercept
+    right: np.ndarray  # ZᵀWY (r, n_targets), centred as well
+    mean: np.ndarray  # of the features, (r, 1); 0 without an intercept
+
+    @classmethod
+    def of(cls, system: System) -> _Sample:
+        factors, xp = system.factors, system.factors.xp
+        numbers, mass = _drawn(system)
+        n, size = factors.shape[0], len(numbers)
+        sample = Factors(factors.parts[0].choose(numbers))
+        y = array_ops.host_float64(array_ops.take_rows(factors.arrange(system.Y), numbers))
+        late = system.precise and system.late
+        Y = sample.parts.place.align(y, xp.float64)
+        inner, right = (
+            array_ops.astype(each, xp.float64)
+            for each in inner_products(
+                sample, Y, precise=system.precise and not late, late=late, ones=True
+            )[0]
+        )
+        e = right[:, -1:]
+        right = array_ops.to_numpy(right)
+        right, mean = right[:, :-1], system.intercept * right[:, -1:] / size
+        if system.intercept:
+            inner -= (e / size) @ xp.matrix_transpose(e)
+            right = right - mean * y.sum(axis=0)
+        inner *= mass / size
+        P = unprojected(factors)[1]
+        if P is not None:
+            # Some features may be nonzero only for a landmark far from all other rows. Since
+            # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
+            inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
+        return cls(inner, right * (mass / size), mean)
+
+
+def _drawn(system: System) -> tuple[np.ndarray, float]:
+    """Return the numbers of sampled rows, in the order of the parts, and the weight of all."""
     factors = system.factors
-    n, r = factors.shape[0], factors.rank
-    size = min(ceil(_preconditioning(factors)[0] * r), n)
-    mass = float(n)
+    n = factors.shape[0]
+    size = min(ceil(_preconditioning(factors, system.tol)[0] * factors.rank), n)
     if system.weights is None:
-        numbers = system.rng.choice(n, size, replace=False)
-    else:  # rows drawn in proportion to their weights count equally
-        weights = np.asarray(array_ops.to_numpy(factors.arrange(system.weights)))
-        mass = float(weights.sum())
-        numbers = system.rng.choice(n, size, p=weights / mass)
-    sample = Factors(factors.parts[0].choose(np.sort(numbers)))
-    precise = system.precise
-    late = precise and system.late
-    inner, e = (
-        array_ops.astype(each, factors.xp.float64)
-        for each in inner_products(sample, precise=precise and not late, late=late, ones=True)[0]
-    )
-    if system.intercept:
-        inner -= (e / size) @ factors.xp.matrix_transpose(e)
-    inner *= mass / size
-    P = unprojected(factors)[1]
-    if P is not None:
-        # Some features may be nonzero only for a landmark far from all other rows. Since
-        # P Pᵀ = W⁺, the features of the landmarks have the inner products (PᵀP)⁻¹.
-        inner += (mass / n) * array_ops.like(linalg.inverse_inner(P), inner)
-    return inner
+        return np.sort(system.rng.choice(n, size, replace=False)), float(n)
+    # Rows drawn in proportion to their weights count equally.
+    weights = np.asarray(array_ops.to_numpy(factors.arrange(system.weights)))
+    mass = float(weights.sum())
+    return np.sort(system.rng.choice(n, size, p=weights / mass)), mass
 
 
 def _inverse(inner: Array, alphas: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

@@ -1,0 +1,160 @@
+"""Sums over all rows for the iterations of ridge: products with C, from both sides at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gramian.backend import array_ops
+from gramian.backend.array_ops import Array
+from gramian.learners.ridge.systems import System
+from gramian.matrices.factors import unprojected
+from gramian.rows import ArrayRows, FeatureRows
+
+
+class Values:
+    """A block of C, the kernel values."""
+
+    def __init__(self, c: Array) -> None:
+        self.c = c  # (rows, m)
+
+    def times(self, U: Array) -> Array:
+        """Multiply with U (m, c); shape (rows, c)."""
+        return array_ops.matmul(self.c, U)
+
+    def transposed_times(self, W: Array) -> Array:
+        """Multiply the transpose with W (rows, c); shape (m, c)."""
+        return array_ops.transposed_matmul(self.c, W)
+
+
+class FusedValues:
+    """A block of C that is not stored: a GPU program computes products with it from the rows x.
+
+    If float64 is needed, the values are computed after all, some rows at a time, and multiplied in
+    the dtype of the other matrix, as the GPU program does.
+    """
+
+    def __init__(self, source: FeatureRows, x: Array) -> None:
+        self.source, self.x = source, x
+
+    def times(self, U: Array) -> Array:
+        product = self.source.fused.times(self.x, U)
+        if product is not None:
+            return product
+
+        def part(c: Array, out: Array) -> Array:
+            return array_ops.matmul(array_ops.astype(c, U.dtype), U, out)
+
+        made, columns = self._made(), U.shape[1]
+        return made.map(part, width=columns, dtype=U.dtype, row_bytes=self._spare + 8 * columns)
+
+    def transposed_times(self, W: Array) -> Array:
+        product = self.source.fused.transposed_times(self.x, W)
+        if product is not None:
+            return product
+        xp = self.source.xp
+
+        def part(c: Array, w: Array) -> Array:
+            return xp.matrix_transpose(array_ops.astype(c, w.dtype)) @ w
+
+        return self._made().sum(part, W, row_bytes=self._spare)
+
+    def _made(self) -> FeatureRows:
+        return self.source.on(ArrayRows(self.x))
+
+    @property
+    def _spare(self) -> int:
+        """Memory per row: values in float64, and those of a tile while it is computed."""
+        return 2 * 8 * self.source.shape[1]
+
+
+class Products:
+    """Sums over all rows: [Z, 1]ᵀW F for F = [Y, 1] or Z V - 1 shift.
+
+    Each is summed with the weights of the rows, and with those of held-out rows if there are any.
+    """
+
+    def __init__(self, system: System, room: int) -> None:
+        factors = system.factors
+        rows, self._P = unprojected(factors)
+        self.dtype = factors.xp.float64 if system.precise else factors.dtype
+        source: Any = rows.parts[0]
+        self._fused = None if getattr(source, "fused", None) is None else source
+        self._C = rows if self._fused is not None else rows.persist(room, partly=True)
+        weights = (system.weights, system.held_out)
+        self._weights = [self._C.arrange(w)[:, None] for w in weights if w is not None]
+
+    def with_targets(
+        self, Y: Array, V: np.ndarray, shift: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the same as ``with_features`` for F = [Y, 1, Z V - 1 shift]."""
+        times, dtype = self._times(V, shift), self.dtype
+
+        def together(values: Values | FusedValues, y: Array) -> Array:
+            product = times(values)
+            xp, y = array_ops.namespace(product), array_ops.astype(y, dtype)
+            return xp.concat((y, xp.ones_like(y[:, :1]), product), axis=1)
+
+        return self._sum(together, Y.shape[1] + 1 + V.shape[1], self._C.arrange(Y))
+
+    def with_features(
+        self, V: np.ndarray, shift: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ZᵀWF (r, c) and 1ᵀWF (1, c) for each kind of weights, with F = Z V - 1 shift.
+
+        V has shape (r, c), ``shift`` (1, c).
+        """
+        return self._sum(self._times(V, shift), V.shape[1])
+
+    def _times(self, V: np.ndarray, shift: np.ndarray) -> Callable[[Values | FusedValues], Array]:
+        """Return a function that makes rows of Z V - 1 shift."""
+        xp, example = self._C.xp, self._C.parts.example()
+        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
+        U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
+        s = array_ops.astype(s, self.dtype)
+        return lambda values: values.times(U) - s
+
+    def _sum(
+        self, function: Callable[..., Array], columns: int, *targets: Array
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ZᵀWF and 1ᵀWF for each kind of weights; ``function`` makes the rows of F."""
+        xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
+
+        def part(values: Values | FusedValues, *aligned: Array) -> tuple[Array, Array]:
+            F = array_ops.astype(function(values, *aligned[:count]), dtype)
+            if aligned[count:]:
+                weights = (array_ops.astype(w, dtype) for w in aligned[count:])
+                F = xp.concat([F * w for w in weights], axis=1)
+            return values.transposed_times(F), xp.sum(F, axis=0, keepdims=True, dtype=xp.float64)
+
+        kinds = max(len(self._weights), 1)
+        result = 8 * (self._C.rank + 1) * columns * kinds
+        image, total = self._walk(part, result, *targets, *self._weights)
+        image = image if P is None else xp.matrix_transpose(P) @ image
+        images, totals = (
+            np.split(array_ops.to_numpy(each), kinds, axis=1) for each in (image, total)
+        )
+        return list(zip(images, totals, strict=True))
+
+    def _walk(
+        self, part: Callable[..., Any], result_bytes: int, *aligned: Array
+    ) -> tuple[Array, Array]:
+        source, dtype = self._fused, self.dtype
+        if source is not None:
+            return source.rows.sum(
+                lambda x, *a: part(FusedValues(source, x), *a),
+                *aligned,
+                result_bytes=result_bytes,
+                label="ridge",
+            )
+
+        def dense(c: Array, *a: Array) -> tuple[Array, Array]:
+            return part(Values(array_ops.astype(c, dtype)), *a)
+
+        spare = 0 if dtype == self._C.dtype else 8 * self._C.rank  # C in float64
+        (total,) = self._C.sum(
+            lambda _: dense, *aligned, row_bytes=spare, result_bytes=result_bytes
+        )
+        return total

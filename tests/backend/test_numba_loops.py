@@ -67,6 +67,7 @@ def test_fourier_features_are_the_same_with_and_without(rng, monkeypatch):
     X[2000] *= 1e6  # too far for the loop
     model = RandomFourier(RBF(0.3), 301, random_state=0).fit(X)
     used = []
+    monkeypatch.setattr(numba_loops, "LEAST_FEATURES", 2100 * 301)
     loop = numba_loops._compile(numba_loops._scaled_cosines_and_sines, contract=True)
     compiling = lambda *_, **__: lambda *a: (used.append(len(a[0])), loop(*a))  # noqa: E731
     monkeypatch.setattr(numba_loops, "_compile", compiling)

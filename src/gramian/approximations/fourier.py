@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from math import sqrt
@@ -174,7 +175,12 @@ class RandomFourier(Approximation):
     def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
         return super().fit_transform(X, y, **params)
 
-    def _features(self, x: Array, out: Array | None = None) -> Array:
+    def _features_of(self, rows: Rows) -> Callable[..., Array]:
+        many = rows.shape[0] * self.n_components_ >= numba_loops.LEAST_FEATURES
+        return partial(self._features, many=many)
+
+    def _features(self, x: Array, out: Array | None = None, *, many: bool = False) -> Array:
+        """Return the features of a block, by a compiled loop if there are many blocks."""
         W, scale = self.frequencies_, self._scale
         xp, n, (d, count) = array_ops.namespace(W), x.shape[0], W.shape
         if out is None:
@@ -198,7 +204,9 @@ class RandomFourier(Approximation):
                 array_ops.finite(phases, partial(overflows, self.kernel_))
         if self._phase:
             phases[:, -1] += self._phase
-        loop = numba_loops.cosines_and_sines(phases, out, sqrt(float(squares[0])) + 2 * np.pi)
+        loop = None
+        if many:
+            loop = numba_loops.cosines_and_sines(out, sqrt(float(squares[0])) + 2 * np.pi)
         if loop is None:
             array_ops.cosines_and_sines(phases, work, scale, out)
         else:

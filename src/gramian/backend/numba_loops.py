@@ -19,7 +19,8 @@ Loop = Callable[..., None]
 
 # Smaller tiles do not use numba: small data should not wait for its import.
 LEAST_TERMS = 1 << 18
-LEAST_FEATURES = 1 << 17
+# Cosines and sines are not much slower without it: all together should take longer than the import.
+LEAST_FEATURES = 1 << 26
 CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
 
 _compiling = threading.Lock()
@@ -37,16 +38,14 @@ def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
         return _compile(_scaled_cityblock)
 
 
-def cosines_and_sines(x: Array, out: Array, bound: float) -> Loop | None:
+def cosines_and_sines(out: Array, bound: float) -> Loop | None:
     """Return ``loop(x, scale, out)`` for scaled cosines and sines, or None without numba.
 
     It does what :func:`gramian.backend.array_ops.cosines_and_sines` does, in float32, for numbers
     no larger than ``bound``.
     """
-    plain = isinstance(x, np.ndarray) and isinstance(out, np.ndarray) and out.flags.c_contiguous
-    if not plain or out.dtype != np.float32 or out.size < LEAST_FEATURES or bound > LARGEST:
-        return None
-    if not is_available():
+    plain = isinstance(out, np.ndarray) and out.dtype == np.float32 and out.flags.c_contiguous
+    if not plain or bound > LARGEST or not is_available():
         return None
     with _compiling:
         return _compile(_scaled_cosines_and_sines, contract=True)

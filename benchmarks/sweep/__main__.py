@@ -34,7 +34,7 @@ SIZES = (1000, 3000, 10_000)
 MORE = (30_000, 100_000, 581_012)
 LEAST_SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 3, 15  # of a side
 LONG = 10.0  # seconds: a call that takes longer needs no call before it, and is made twice
-REST = 0.05  # seconds before each call, in which threads of the last one stop waiting for work
+REST = 0.15  # seconds before each call: OpenBLAS's threads wait for work in a loop for up to 0.1
 PICTURE = Path(__file__).parents[2] / "docs" / "sweep.svg"
 
 

@@ -203,9 +203,11 @@ class TestPrecision:
     def test_cosines_and_sines(self, rng, dtype):
         x = np.concatenate((rng.standard_normal(995) * 1e3, np.pi * np.array([0, 0.5, 1, 2, 3])))
         x = x.astype(dtype).reshape(100, 10)
+        scale = rng.random(10).astype(dtype)
         expected = np.concatenate((np.cos(x.astype(float)), np.sin(x.astype(float))[:, :9]), axis=1)
+        expected *= np.concatenate((scale, scale[:9]))
         out = np.empty((100, 19), dtype)
-        cosines_and_sines(x, out[:, :10], out[:, 10:])
+        cosines_and_sines(x, np.empty_like(x), scale, out)
         assert_allclose(out, expected, atol=4 * np.finfo(dtype).eps)
 
     @pytest.mark.slow

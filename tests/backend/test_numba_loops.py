@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from gramian import Laplacian
+from gramian import RBF, Laplacian, RandomFourier
 from gramian.backend import numba_loops
 
 pytest.importorskip("numba", reason="numba is not installed")
@@ -41,6 +41,40 @@ def test_the_laplacian_kernel_is_the_same_with_and_without(dtype, rng, monkeypat
     assert used
     monkeypatch.setattr(numba_loops, "is_available", lambda: False)
     np.testing.assert_allclose(compiled, Laplacian(0.3)(X, Y), rtol=30 * np.finfo(dtype).eps)
+
+
+@pytest.mark.slow
+@given(
+    n=st.integers(1, 3),
+    m=st.sampled_from([1, 3, 16, 31, 250]),
+    odd=st.booleans(),
+    largest=st.sampled_from([1e-30, 1e-3, 1.0, 100.0, numba_loops.LARGEST]),
+)
+def test_cosines_and_sines_of_any_shape_and_size(n, m, odd, largest):
+    rng = np.random.default_rng(m)
+    x = np.concatenate((rng.uniform(-largest, largest, (n, m - m // 3)), np.zeros((n, m // 3))), 1)
+    x = x.astype(np.float32)
+    scale = rng.random(m).astype(np.float32)
+    out = np.full((n, 2 * m - odd), np.nan, dtype=np.float32)
+    numba_loops._compile(numba_loops._scaled_cosines_and_sines, contract=True)(x, scale, out)
+    exact = np.concatenate((scale * np.cos(x.astype(float)), scale * np.sin(x.astype(float))), 1)
+    np.testing.assert_allclose(out, exact[:, : 2 * m - odd], atol=6e-7)
+
+
+@pytest.mark.slow
+def test_fourier_features_are_the_same_with_and_without(rng, monkeypatch):
+    X = rng.normal(size=(2100, 7)).astype(np.float32)
+    X[2000] *= 1e6  # too far for the loop
+    model = RandomFourier(RBF(0.3), 301, random_state=0).fit(X)
+    used = []
+    monkeypatch.setattr(numba_loops, "LEAST_FEATURES", 2100 * 301)
+    loop = numba_loops._compile(numba_loops._scaled_cosines_and_sines, contract=True)
+    compiling = lambda *_, **__: lambda *a: (used.append(len(a[0])), loop(*a))  # noqa: E731
+    monkeypatch.setattr(numba_loops, "_compile", compiling)
+    compiled = model.transform(X)
+    assert 0 < sum(used) < len(X)
+    monkeypatch.setattr(numba_loops, "is_available", lambda: False)
+    np.testing.assert_allclose(compiled, model.transform(X), atol=1e-7)
 
 
 @pytest.mark.slow

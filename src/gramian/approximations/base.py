@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -132,6 +132,10 @@ class Approximation(
     def _features(self, x: Array, out: Array | None = None) -> Array:
         """Return the features of a block of rows, shape (rows, n_components_)."""
         raise NotImplementedError(f"{type(self).__name__} must implement _features or factor_rows.")
+
+    def _features_of(self, rows: Rows) -> Callable[..., Array]:
+        """Return ``_features`` for blocks of these rows."""
+        return self._features
 
     def serves(self, kernel: Kernel, rows: Rows) -> bool:
         """Whether ``compare`` should try the approximation for this kernel and these rows."""
@@ -300,7 +304,7 @@ class Approximation(
         return Factors(
             FeatureRows(
                 rows,
-                self._features,
+                self._features_of(rows),
                 self.n_components_,
                 self._feature_dtype(rows),
                 work_bytes=self._work_bytes(),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import ClassVar
+from math import sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from gramian.approximations.base import Approximation, Plan
 from gramian.approximations.spectra import OTHERS, draw, halton_bytes, laws
-from gramian.backend import array_ops
+from gramian.backend import array_ops, numba_loops
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.checks import choice, positive_integer
 from gramian.backend.threads import one_blas_thread
-from gramian.estimators.parameters import RandomState
+from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel, tiles
 from gramian.kernels.base import overflows
 from gramian.kernels.spectrum import Law
@@ -137,9 +139,6 @@ class RandomFourier(Approximation):
             pairs = share - (0.5 if odd and count == 0 else 0.0)  # the odd feature is half a pair
             scales.append(np.full(share, np.sqrt(weight / pairs)))
         scale = np.concatenate(scales)
-        scale = np.concatenate((scale, scale[: n // 2]))
-        if scale.min() == scale.max():  # multiplying by a single number is faster
-            scale = scale[:1]
         example = gram.rows.take([0])
         W = np.ascontiguousarray(np.concatenate(drawn).T)
         self._in_float64 = W, scale, _centre(gram.rows)
@@ -153,9 +152,16 @@ class RandomFourier(Approximation):
         self.frequencies_ = array_ops.like(W, example, dtype)
         self._scale = array_ops.like(scale, example, dtype)
         self._centre = array_ops.like(centre, example, dtype)
-        # For sparse rows, which are not shifted. Whole turns are left out: they would cost digits.
-        turns = centre @ array_ops.host_float64(self.frequencies_)
-        self._shift = array_ops.like(np.remainder(turns, 2 * np.pi), example, dtype)
+        self._turns = self._find_turns() if array_ops.issparse(example) else None
+
+    def _find_turns(self) -> Array:
+        """Return the phases of the centre, for sparse rows, which are not shifted.
+
+        Whole turns are left out: they would cost digits.
+        """
+        W = self.frequencies_
+        turns = self._in_float64[2] @ array_ops.host_float64(W)
+        return array_ops.like(np.remainder(turns, 2 * np.pi), W, W.dtype)
 
     def in_double(self, rows: Rows) -> RandomFourier | None:
         if not self._single:
@@ -165,28 +171,46 @@ class RandomFourier(Approximation):
         double._round(rows.place.reference, rows.xp.float64)
         return double
 
-    def _features(self, x: Array, out: Array | None = None) -> Array:
-        W = self.frequencies_
+    @one_blas_thread()  # setting the limit once takes less than for each step
+    def fit_transform(self, X: RowsLike, y: Array | None = None, **params: Any) -> Array:
+        return super().fit_transform(X, y, **params)
+
+    def _features_of(self, rows: Rows) -> Callable[..., Array]:
+        many = rows.shape[0] * self.n_components_ >= numba_loops.LEAST_FEATURES
+        return partial(self._features, many=many)
+
+    def _features(self, x: Array, out: Array | None = None, *, many: bool = False) -> Array:
+        """Return the features of a block, by a compiled loop if there are many blocks."""
+        W, scale = self.frequencies_, self._scale
         xp, n, (d, count) = array_ops.namespace(W), x.shape[0], W.shape
         if out is None:
             out = array_ops.empty((n, self.n_components_), W, W.dtype)
-        moving = 0 if array_ops.issparse(x) else n * d  # shifted rows, then phases
-        memory = tiles.scratch(1, moving + n * count, W, W.dtype)[0, :]
-        phases = xp.reshape(memory[moving:], (n, count))
-        if moving:
-            moved = array_ops.subtract(x, self._centre, xp.reshape(memory[:moving], (n, d)))
-            array_ops.matmul(moved, W, phases)
-        else:
+        # Phases, and shifted rows: later cosines are where these were.
+        memory = tiles.scratch(1, n * (count + max(d, count)), W, W.dtype)[0, :]
+        phases = xp.reshape(memory[: n * count], (n, count))
+        work = xp.reshape(memory[n * count : 2 * n * count], (n, count))
+        if array_ops.issparse(x):
             array_ops.matmul(array_ops.astype(x, W.dtype), W, phases)
-            phases -= self._shift
+            if self._turns is None:  # the training rows were dense
+                self._turns = self._find_turns()
+            phases -= self._turns
+        else:
+            moved = xp.reshape(memory[n * count : n * (count + d)], (n, d))
+            array_ops.matmul(array_ops.subtract(x, self._centre, moved), W, phases)
         # A sum of squares takes a third as long as a sum. It may overflow where no phase does.
         with np.errstate(over="ignore", invalid="ignore"):
-            if not array_ops.all_finite(array_ops.row_norms(xp.reshape(phases, (1, n * count)))):
+            squares = array_ops.row_norms(xp.reshape(phases, (1, n * count)))
+            if not array_ops.all_finite(squares):
                 array_ops.finite(phases, partial(overflows, self.kernel_))
         if self._phase:
             phases[:, -1] += self._phase
-        array_ops.cosines_and_sines(phases, out[:, :count], out[:, count:])
-        out *= self._scale
+        loop = None
+        if many:
+            loop = numba_loops.cosines_and_sines(out, sqrt(float(squares[0])) + 2 * np.pi)
+        if loop is None:
+            array_ops.cosines_and_sines(phases, work, scale, out)
+        else:
+            loop(phases, scale, out)
         return out
 
     def _finite(self, values: Array) -> Array:

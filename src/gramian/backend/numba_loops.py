@@ -19,6 +19,8 @@ Loop = Callable[..., None]
 
 # Smaller tiles do not use numba: small data should not wait for its import.
 LEAST_TERMS = 1 << 18
+# Cosines and sines are not much slower without it: all together should take longer than the import.
+LEAST_FEATURES = 1 << 26
 CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
 
 _compiling = threading.Lock()
@@ -36,19 +38,34 @@ def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
         return _compile(_scaled_cityblock)
 
 
+def cosines_and_sines(out: Array, bound: float) -> Loop | None:
+    """Return ``loop(x, scale, out)`` for scaled cosines and sines, or None without numba.
+
+    It does what :func:`gramian.backend.array_ops.cosines_and_sines` does, in float32, for numbers
+    no larger than ``bound``.
+    """
+    plain = isinstance(out, np.ndarray) and out.dtype == np.float32 and out.flags.c_contiguous
+    if not plain or bound > LARGEST or not is_available():
+        return None
+    with _compiling:
+        return _compile(_scaled_cosines_and_sines, contract=True)
+
+
 @cache
 def is_available() -> bool:
     return optional.is_importable("numba")
 
 
 @cache
-def _compile(loop: Loop) -> Loop:
+def _compile(loop: Loop, *, contract: bool = False) -> Loop:
+    """Compile a loop; ``contract`` allows a product and a sum to be rounded once, together."""
     import numba
 
+    fastmath = {"contract"} if contract else False
     try:
-        return numba.njit(nogil=True, cache=True)(loop)
+        return numba.njit(nogil=True, cache=True, fastmath=fastmath)(loop)
     except RuntimeError:  # no folder to keep it in
-        return numba.njit(nogil=True)(loop)
+        return numba.njit(nogil=True, fastmath=fastmath)(loop)
 
 
 def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.ndarray) -> None:
@@ -87,3 +104,37 @@ def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.
             for j in range(size):
                 out[i, start + j] = scale * first[j]
                 out[k, start + j] = scale * second[j]
+
+
+# For x = kπ + r with |r| <= π/2, cos x = ±cos r and sin x = ±sin r, both with the sign of (-1)^k.
+# π is the sum of three numbers. The first two have 11 bits each, so that k times them is exact.
+LARGEST = float(1 << 13)
+PI = np.float32(3.140625), np.float32(0.0009675025939941406), np.float32(1.5099579897537296e-07)
+INVERSE_PI = np.float32(1 / np.pi)
+ROUND = np.float32(3 << 22)  # adding and subtracting this rounds to a whole number
+HALF, ONE, TWO = np.float32(0.5), np.float32(1.0), np.float32(2.0)
+# cos r = 1 - r²/2 + r⁴ p(r²) and sin r = r + r³ q(r²), with an error of at most 5e-9.
+P = tuple(map(np.float32, (4.16666558e-02, -1.38885692e-03, 2.47693042e-05, -2.61938145e-07)))
+Q = tuple(map(np.float32, (-1.66666571e-01, 8.33301729e-03, -1.98066152e-04, 2.60005468e-06)))
+
+
+def _scaled_cosines_and_sines(x: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+    """Compute a row in memory of its own, so that the compiler may vectorise."""
+    n, m = x.shape
+    cosines, sines = np.empty(m, np.float32), np.empty(m, np.float32)
+    for i in range(n):
+        row, target = x[i], out[i]
+        for j in range(m):
+            k = (row[j] * INVERSE_PI + ROUND) - ROUND
+            r = ((row[j] - k * PI[0]) - k * PI[1]) - k * PI[2]
+            even = (k * HALF + ROUND) - ROUND
+            signed = scale[j] * (ONE - TWO * abs(k - TWO * even))
+            u = r * r
+            cosines[j] = signed * (
+                ONE + u * (u * (P[0] + u * (P[1] + u * (P[2] + u * P[3]))) - HALF)
+            )
+            sines[j] = signed * (r + r * u * (Q[0] + u * (Q[1] + u * (Q[2] + u * Q[3]))))
+        for j in range(m):
+            target[j] = cosines[j]
+        for j in range(target.shape[0] - m):
+            target[m + j] = sines[j]

@@ -51,18 +51,20 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     if array_ops.issparse(points):
         return _sparse_squared_euclidean(points, scale, tolerance)
     xp = array_ops.namespace(points)
-    d, y = points.shape[1], array_ops.astype(points, xp.float64)
-    own_norms = array_ops.row_norms(y)
+    m, d = points.shape
+    y = array_ops.astype(points, xp.float64)
     # Shift both sides by exactly the same vector, rounded to the dtype of the points.
     centre = array_ops.astype(array_ops.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
-    y = y - centre
-    norms = array_ops.row_norms(y)[:, None]
+    moved_points = y - centre
+    norms = array_ops.row_norms(moved_points)
     largest = float(xp.max(norms))
     # On a GPU, products are far faster if rows start at multiples of 32 bytes.
-    spare = -(points.shape[1] + 2) % 8 if array_ops.is_foreign(points) else 0
-    zeros = [xp.zeros_like(norms)] * spare
-    columns = xp.concat((-2 * y, xp.ones_like(norms), norms, *zeros), axis=1)
-    right = array_ops.contiguous(xp.matrix_transpose(scale * columns))
+    spare = -(d + 2) % 8 if array_ops.is_foreign(points) else 0
+    right = array_ops.empty((d + 2 + spare, m), points, xp.float64)
+    right[:d, :] = xp.matrix_transpose(moved_points) * (-2 * scale)
+    right[d, :] = scale
+    right[d + 1, :] = scale * norms
+    right[d + 2 :, :] = 0
     right_as_points = array_ops.astype(right, points.dtype)
     bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
 
@@ -74,7 +76,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
             return _sparse_differences(x, points, scale, out)
         squared = array_ops.matmul(x, right[:d, :])
         squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
-        squared += scale * own_norms
+        squared += scale * array_ops.row_norms(y)
         out[...] = squared
         return out
 

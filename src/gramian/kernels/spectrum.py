@@ -102,8 +102,8 @@ class Law:
             w = ndtri(u[:, first : first + d]) if normal is None else normal
             if directions is not None:
                 w = directions * np.linalg.norm(w, axis=1, keepdims=True)
-            factors = (m.variances(u[:, i]) for i, m in enumerate(self.mixings))
-            w *= np.sqrt(sum(factors, np.full(len(u), self.variance)))[:, None]
+            factors = (m.variances(u[:, i, None]) for i, m in enumerate(self.mixings))
+            w *= np.sqrt(sum(factors, self.variance))
         if self.cauchy:
             w += self.cauchy * np.tan(np.pi * (u[:, -d:] - 0.5))
         if self.columns is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gramian.approximations.base import Approximation, ApproximationWarning, Plan, are_vectors
 from gramian.approximations.blocks.basis import (
+    FURTHER,
     SAMPLED_EXTRA,
     SAMPLED_PER_RANK,
     find_basis,
@@ -143,10 +144,12 @@ class BlockApproximation(Approximation):
             "landmarks": projected_bytes(rows, all_points, 0)["landmarks"],
             "projection": 3 * all_points * rank * item,
         }
-        fitted_on = 2 * all_points * (rows.row_bytes + 8 * rank)  # for links
+        fitted_on = min((1 + FURTHER) * all_points, n) * (rows.row_bytes + 8 * rank)  # for links
         sampled = sampled_rows(total, count) if self.ranks == "spectrum" else 0
         wide = 8 * rows.row_bytes // item  # a row in float64
-        work = max(10 * 8 * points**2 + 6 * points * wide, 4 * 8 * sampled**2)
+        # Kernel values of landmarks with each other and with all points, and their decompositions.
+        work = (6 + 4 * (1 + FURTHER) // 2) * 8 * points**2 + 2 * (2 + FURTHER) * points * wide
+        work = max(work, 4 * 8 * sampled**2)
         sampler = as_sampler(self.landmarks, Gram(self._bare_kernel(), rows))
         block = planned_rows(max(2 * n // count, 1), d, _dtype_of(rows), False)
         work = max(work, sampler.select_bytes(block, points))

@@ -15,8 +15,10 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 from gramian.samplers import Landmarks, Sampler
 
-# A basis of rank r has 3 r + 10 landmarks, and links are fitted on as many further rows.
+# A basis of rank r has 3 r + 10 landmarks. It is chosen, and links are fitted, on these and twice
+# as many further rows. Unlike landmarks, these cost nothing after the fit.
 SAMPLED_PER_RANK, SAMPLED_EXTRA = 3, 10
+FURTHER = 2
 
 
 class Basis(NamedTuple):
@@ -33,7 +35,7 @@ class Basis(NamedTuple):
 
 
 def points_of(rank: int) -> int:
-    """Return how many landmarks a basis of this rank has; it uses as many further rows."""
+    """Return how many landmarks a basis of this rank has."""
     return SAMPLED_PER_RANK * rank + SAMPLED_EXTRA
 
 
@@ -49,7 +51,7 @@ def find_basis(
     kernel, n = gram.kernel, gram.shape[0]
     count = min(n, points_of(rank))
     landmarks = sampler.select(gram, count, rng, y)
-    others = _others(n, count, landmarks, rng)
+    others = _others(n, FURTHER * count, landmarks, rng)
     points = _stack(landmarks.points, gram.rows.take(np.sort(others)))
     M, V = in_float64(landmarks.points), in_float64(points)  # shapes: (m, d) and (p, d)
     cutoff = max(count * np.finfo(float).eps, array_ops.eps(gram.dtype))

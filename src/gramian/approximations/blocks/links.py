@@ -11,6 +11,7 @@ from gramian.approximations.blocks.basis import Basis, in_float64
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real
+from gramian.backend.threads import side_by_side
 from gramian.kernels import Kernel, tiles
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
@@ -69,22 +70,24 @@ def link_matrix(kernel: Kernel, bases: list[Basis], linked: np.ndarray) -> np.nd
     The link L of blocks s and t is the least-squares fit of K(V_s, V_t) = Z_s L Z_tᵀ on the sampled
     points V. Links are computed where the points are; S is on the host.
     """
-    xp = array_ops.namespace(bases[0].inverse)
-    edges = np.concatenate(([0], np.cumsum([basis.rank for basis in bases])))
+    xp, edges = array_ops.namespace(bases[0].inverse), np.cumsum([0, *(b.rank for b in bases)])
     S = array_ops.like(np.eye(edges[-1]), bases[0].inverse)
-    for s, basis in enumerate(bases):
+
+    def fill(s: int) -> None:
         partners = s + 1 + np.flatnonzero(linked[s, s + 1 :])
         if not len(partners):
-            continue
+            return
         points = array_ops.concat_rows([bases[t].points for t in partners])
-        K = tiles.dense(kernel, ArrayRows(basis.points), ArrayRows(points))
-        from_left, start = basis.inverse @ array_ops.astype(K, xp.float64), 0
+        K = tiles.dense(kernel, ArrayRows(bases[s].points), ArrayRows(points))
+        from_left, start = bases[s].inverse @ array_ops.astype(K, xp.float64), 0
         for t in partners:
             stop = start + bases[t].inverse.shape[1]
             link = from_left[:, start:stop] @ xp.matrix_transpose(bases[t].inverse)
             S[edges[s] : edges[s + 1], edges[t] : edges[t + 1]] = link
             S[edges[t] : edges[t + 1], edges[s] : edges[s + 1]] = xp.matrix_transpose(link)
             start = stop
+
+    side_by_side(fill, range(len(bases)), "links", serial=kernel.serial or array_ops.is_foreign(S))
     return array_ops.to_numpy(S)
 
 

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from gramian.approximations.blocks.base import BlockApproximation, BlocksPlan
-from gramian.approximations.blocks.basis import SAMPLED_EXTRA, SAMPLED_PER_RANK, points_of
+from gramian.approximations.blocks.basis import FURTHER, SAMPLED_EXTRA, SAMPLED_PER_RANK, points_of
 from gramian.approximations.blocks.links import (
     LinkRule,
     link_evaluations,
     link_matrix,
     linked_blocks,
 )
-from gramian.backend import array_ops, linalg
+from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice
 from gramian.estimators.parameters import KernelLike, RandomState
@@ -126,10 +126,11 @@ class MEKA(BlockApproximation):
         plan, count = super()._plan(rows), self._count()
         total = int(self.n_components)
         wide = 8 * rows.row_bytes // array_ops.itemsize(rows.dtype)  # a row in float64
-        points = 2 * (SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count)
+        points = (1 + FURTHER) * (SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count)
         points = min(points, rows.shape[0])
-        largest = min(2 * points_of(-(-3 * total // (2 * count))), points)
-        links = 3 * 8 * largest * points // 2 + 3 * points * wide
+        largest = min((1 + FURTHER) * points_of(-(-3 * total // (2 * count))), points)
+        at_once = min(config.n_threads(), count)
+        links = at_once * (3 * 8 * largest * points // 2 + 3 * points * wide)
         square, kept = 8 * total**2, plan.kept
         steps = [
             *plan.steps,

@@ -150,15 +150,11 @@ def against_scikit_learn(full: bool) -> None:
                 worse += above > EQUAL
                 lines.append([name, f"{n:,}", k, count, *ending])
     print(
-        f"The objective against that of KMeans on the same features, means of {len(SEEDS)} seeds, in %"
+        f"The objective against that of KMeans on the same features, means of {len(SEEDS)} seeds,"
     )
-    print(
-        f"with a standard error; above {EQUAL} % in {worse} of {len(lines)}. CPU time of a fit in"
-    )
-    print(
-        "seconds, with the features, and that of KMeans without them as a multiple of it. Seeds: in"
-    )
-    print("how many of them the objective is higher.\n")
+    print(f"in % with a standard error; above {EQUAL} % in {worse} of {len(lines)}. Seeds: in how")
+    print("many the objective is higher. CPU time of a fit in seconds, with the features, and that")
+    print("of KMeans without them as a multiple of it.\n")
     print(table(["data", "rows", "k", "n_init", "above by %", "seeds", "s", "ratio"], lines), "\n")
 
 

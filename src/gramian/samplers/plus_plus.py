@@ -139,15 +139,6 @@ class Nearest:
         self.squared = array_ops.copy(distances[:, best])
         return best
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
-        """Return by how much each candidate would lower the sum of distances, on the host."""
-        found = [np.empty(0)]
-        for start, stop in even_spans(0, len(candidates), COLUMNS):
-            less = self.squared[:, None] - self.to(candidates[start:stop])
-            gain = self.xp.matmul(self.weights, array_ops.clip(less, low=0.0))
-            found.append(array_ops.to_numpy(gain))
-        return np.concatenate(found)
-
     def drawn(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw row numbers in proportion to weight times distance; none if all are 0."""
         mass = self.xp.cumulative_sum(self.weights * self.squared)

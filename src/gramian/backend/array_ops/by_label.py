@@ -17,6 +17,8 @@ from gramian.backend.array_ops.libraries import (
 from gramian.backend.typing import Array
 
 FEW = 256  # clusters, up to which sums are a product with the matrix of memberships
+COPIED = 1 << 17  # entries of rows that are converted to float64 together
+SPARSE = 10_000  # entries of a slab and of its memberships from which sparse ones cost less
 SLAB = 65_536  # rows that are sorted by label together
 
 
@@ -38,10 +40,11 @@ def sum_by_label(
         members = astype(members, xp.float64) * weights[:, None]
         return xp.matrix_transpose(members) @ astype(x, xp.float64)
     total, numbers = np.zeros((k, x.shape[1])), np.arange(k, dtype=labels.dtype)
-    for start in range(0, len(x), 512):  # so that the float64 copy stays in cache
-        part = slice(start, start + 512)
+    step = max(COPIED // max(x.shape[1], 1), 512)
+    for start in range(0, len(x), step):  # so that the float64 copy stays in cache
+        part = slice(start, start + step)
         new, old = labels[part], None if before is None else before[part]
-        if k <= 16 or k * len(new) <= 2000:  # otherwise nearly all entries would be 0
+        if (k + x.shape[1]) * len(new) <= SPARSE:
             members = _members(new, numbers, old).astype(np.float64)
             members *= weights[part, None]
             total += members.T @ x[part].astype(np.float64, copy=False)

@@ -69,7 +69,7 @@ def other_memory(problem: Clustering) -> Amounts:
         "distances to first centres": max(seeding - taken // 2, 0),
         "sampled rows": taken + 8 * size * (3 * starts + 8),
         "sketch": sketch_bytes(factors, size, k),
-        "centres": 8 * k * r * (3 * starts + 6),
+        "centres": 8 * k * r * (3 * starts + 12),
         "blocks": max(walks, default=0),
     }
 

@@ -2,15 +2,16 @@
 
 Lloyd's algorithm cannot take one of two centres out of a cluster and give it to two clusters that
 share one. A swap can, at less cost than a restart. Removing centre i raises the objective by at
-most m_i m_j / (m_i + m_j) ||c_i - c_j||², for any other centre j (Ward, 1963). A new centre at some
-row lowers it by what the rows gain that are nearer to this row than to their centres. (Compare
-Lattanzi and Sohler, 2019.)
+most m_i m_j / (m_i + m_j) ||c_i - c_j||², for any other centre j (Ward, 1963). By the same formula,
+dividing a cluster into rows with the means c_i and c_j lowers it. So a swap that costs less than it
+gains is sure to lower the objective. (Compare Lattanzi and Sohler, 2019.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.learners.kmeans.lloyd import (
     advance,
+    centre_of,
     distances,
     finished,
     started,
@@ -32,7 +34,9 @@ ROUNDS = 10  # of swaps at most
 WORTH = 5e-4  # by which a round lowers the objective if it is worth another
 COARSE = 1e-4  # the tolerance of passes before swaps and between them
 CENTRES = 1024  # whose distances to all centres are in memory at once
-PROMISE = 4.0  # candidates gain more once they move to the mean of their rows; swaps are tried
+PROMISE = 2.0  # times its gain may a swap cost if none is sure: passes increase the gain
+DRAWN = 4  # times as many rows as clusters, of which one is the first to divide its cluster
+STEPS = 3  # of 2-means that divide a cluster
 
 PASSES = 4  # in which a trial of swaps must lower the objective
 FEWER = 4  # if it does not, this part of the swaps is tried
@@ -70,7 +74,7 @@ def improved(
     ``lloyd`` advances a list of runs on the same rows, with these ``weights`` (n,).
     """
     for _ in range(ROUNDS):
-        swapped = _swapped(run, lloyd, *_promising(run, factors, weights, rng))
+        swapped = _swapped(run, lloyd, _promising(run, factors, weights, rng))
         if swapped is None:
             break
         run, before = swapped, run.inertia
@@ -79,37 +83,113 @@ def improved(
     return run
 
 
-def _swapped(
-    run: FeaturedRun, lloyd: Lloyd, removed: np.ndarray, added: Array
-) -> FeaturedRun | None:
+class Swaps(NamedTuple):
+    """Centres to remove and clusters to divide, each (s,), and the means of the halves, (s, r)."""
+
+    removed: np.ndarray
+    divided: np.ndarray
+    one: Array
+    other: Array
+
+    def best(self, count: int) -> Swaps:
+        """Return the first of them."""
+        return Swaps(*(each[:count, ...] for each in self))
+
+    def applied(self, centres: Array) -> Array:
+        """Return centres (k, r) that are swapped."""
+        centres = array_ops.copy(centres)
+        array_ops.put_rows(centres, self.removed, self.one)
+        array_ops.put_rows(centres, self.divided, self.other)
+        return centres
+
+
+def _swapped(run: FeaturedRun, lloyd: Lloyd, swaps: Swaps) -> FeaturedRun | None:
     """Try all these swaps, then fewer, down to one; None if none lowers the objective."""
-    while len(removed):
-        centres = array_ops.copy(run.next_centres)
-        array_ops.put_rows(centres, removed, added)
-        tried = run.branch(centres)
+    while count := len(swaps.removed):
+        tried = run.branch(swaps.applied(run.next_centres))
         lloyd([tried], max_iter=PASSES)
         if tried.inertia < run.inertia:
             return run.then(tried)
-        fewer = len(removed) // FEWER if len(removed) > FEWER else len(removed) - 1
-        removed, added = removed[:fewer], added[:fewer, :]
+        swaps = swaps.best(count // FEWER if count > FEWER else count - 1)
     return None
 
 
 def _promising(
     run: FeaturedRun, factors: Factors, weights: Array, rng: np.random.Generator
-) -> tuple[np.ndarray, Array]:
-    """Return centres to remove (s,) and what replaces them (s, r), the best swap first."""
-    now = run.branch(run.next_centres)
-    nearest, k = Nearest(factors, factors.restore(weights)), run.next_centres.shape[0]
+) -> Swaps:
+    """Return swaps that are likely to lower the objective, the best first."""
+    now, k = run.branch(run.next_centres), run.next_centres.shape[0]
+    nearest = Nearest(factors, factors.restore(weights))
     _, squared = distances(factors, weights, now, factors.arrange(nearest.diagonal))
     nearest.known(array_ops.clip(factors.restore(squared), low=0.0))
-    candidates = np.unique(nearest.drawn(rng, 8 + k // 4))
-    if not len(candidates):
-        return candidates, run.next_centres[:0, :]
-    homes = array_ops.take_rows(factors.restore(now.labels), candidates)
-    gains = nearest.gains(candidates)
-    removed, chosen = _pairs(*_costs(now), array_ops.to_numpy(homes), gains)
-    return removed, factors.coordinates(candidates[chosen])
+    rows = nearest.drawn(rng, DRAWN * k)
+    if not len(rows):  # every row is at its centre
+        return Swaps(rows, rows, now.centres[:0, :], now.centres[:0, :])
+    homes = array_ops.to_numpy(array_ops.take_rows(factors.restore(now.labels), rows))
+    homes, first = np.unique(homes, return_index=True)
+    means, gains = _halves(now, factors, weights, homes, factors.coordinates(rows[first]))
+    removed, divided = _pairs(*_costs(now), gains)
+    halves = (array_ops.take_rows(means, divided + below) for below in (0, k))
+    return Swaps(removed, divided, *halves)
+
+
+def _halves(
+    run: FeaturedRun, factors: Factors, weights: Array, homes: np.ndarray, rows: Array
+) -> tuple[Array, np.ndarray]:
+    """Divide the clusters ``homes`` (s,) in two, by a few steps of 2-means.
+
+    Each is first divided at its centre, across the direction of one of the ``rows`` (s, r). Returns
+    the means (2k, r), as ``_sides``, and by how much the divisions lower the objective (k,).
+    """
+    xp, k = array_ops.namespace(run.dual), run.norms.shape[0]
+    middles, host = run.centres, np.zeros((k, factors.rank))
+    host[homes] = array_ops.to_numpy(rows - array_ops.take_rows(middles, homes))
+    ways = xp.matrix_transpose(array_ops.like(host, middles))
+    for step in range(STEPS + 1):
+        duals = factors.core_matmul(ways)
+        if step == STEPS:
+            break
+        bounds = xp.sum(xp.matrix_transpose(middles) * duals, axis=0)
+        means, masses = _sides(factors, weights, run.labels, duals, bounds)
+        one, other = means[:k, :], means[k:, :]
+        ways, middles = xp.matrix_transpose(other - one), 0.5 * (one + other)
+    gains = _ward(masses[:k], masses[k:], xp.sum(ways * duals, axis=0))
+    return means, array_ops.to_numpy(gains)
+
+
+def _ward(one: Array, other: Array, squared: Array) -> Array:
+    """Return what two clusters of these masses, at this squared distance, gain over one."""
+    shares = one * other / array_ops.clip(one + other, low=1e-300)
+    return array_ops.clip(shares * squared, low=0.0)
+
+
+def _sides(
+    factors: Factors, weights: Array, labels: Array, duals: Array, bounds: Array
+) -> tuple[Array, Array]:
+    """Divide each cluster by a plane, given by ``duals`` (r, k) and ``bounds`` (k,).
+
+    Returns the means (2k, r) of all halves below their planes, then those above, and the masses.
+    """
+    xp, k = array_ops.namespace(bounds), bounds.shape[0]
+    limits = array_ops.astype(bounds, factors.dtype)
+
+    def prepare(columns: slice) -> Callable[..., tuple[Array, Array]]:
+        normals = xp.matrix_transpose(duals[columns, :])
+        normals = array_ops.contiguous(array_ops.astype(normals, factors.dtype))
+
+        def sums(z: Array, w: Array, own: Array) -> tuple[Array, Array]:
+            heights = xp.sum(z * array_ops.take_rows(normals, own), axis=1)
+            above = heights > array_ops.take_rows(limits, own)
+            sides = own + k * array_ops.astype(above, own.dtype)
+            masses = array_ops.mass_by_label(sides, w, 2 * k)
+            return array_ops.sum_by_label(z, sides, w, 2 * k), masses
+
+        return sums
+
+    row_bytes = 2 * factors.rank * array_ops.itemsize(factors.dtype)
+    by_part = factors.sum(prepare, weights, labels, row_bytes=row_bytes, label="halves")
+    masses = sum(part[1] for part in by_part)
+    return centre_of(xp.concat([part[0] for part in by_part], axis=1), masses), masses
 
 
 def _costs(run: FeaturedRun) -> tuple[np.ndarray, np.ndarray]:
@@ -121,34 +201,31 @@ def _costs(run: FeaturedRun) -> tuple[np.ndarray, np.ndarray]:
     costs, heirs = np.empty(k), np.empty(k, dtype=np.intp)
     for start, stop in even_spans(0, k, CENTRES):
         some = slice(start, stop)
-        own = run.masses[some][:, None]
-        shares = own * run.masses / array_ops.clip(own + run.masses, low=1e-300)
         products = xp.matmul(run.centres[some, :], run.dual)
-        merged = run.norms[some][:, None] + run.norms - 2.0 * products
-        host = array_ops.to_numpy(array_ops.clip(shares * merged, low=0.0))
+        squared = run.norms[some][:, None] + run.norms - 2.0 * products
+        host = array_ops.to_numpy(_ward(run.masses[some][:, None], run.masses, squared))
         host[np.arange(stop - start), np.arange(start, stop)] = np.inf
         costs[some], heirs[some] = host.min(axis=1), host.argmin(axis=1)
     return costs, heirs
 
 
 def _pairs(
-    costs: np.ndarray, heirs: np.ndarray, homes: np.ndarray, gains: np.ndarray
+    costs: np.ndarray, heirs: np.ndarray, gains: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Match centres to remove (s,) with the numbers of candidates (s,), the best swap first.
+    """Match centres to remove (s,) with clusters to divide (s,), the best swap first.
 
-    Each candidate comes from another cluster, ``homes`` (candidates,), which keeps its centre. The
-    ``heirs`` (k,) of removed centres keep theirs too.
+    A cluster that is divided keeps its centre, and so do the ``heirs`` (k,) of removed centres. If
+    some swaps are sure to lower the objective, the others are left out.
     """
-    best = np.argsort(-gains)
-    best = best[np.sort(np.unique(homes[best], return_index=True)[1])]
     order = iter(np.argsort(costs))
     removed: list[int] = []
-    chosen: list[int] = []
-    for candidate in best:
-        busy = {*homes[chosen], homes[candidate], *heirs[removed]}
+    divided: list[int] = []
+    for cluster in np.argsort(-gains):
+        busy = {*divided, cluster, *heirs[removed]}
         centre = next((c for c in order if c not in busy and heirs[c] not in removed), None)
-        if centre is None or costs[centre] >= PROMISE * gains[candidate]:
+        if centre is None or costs[centre] >= PROMISE * gains[cluster]:
             break
         removed.append(int(centre))
-        chosen.append(int(candidate))
-    return np.asarray(removed, dtype=int), np.asarray(chosen, dtype=int)
+        divided.append(int(cluster))
+    sure = int(np.count_nonzero(costs[removed] < gains[divided])) or len(removed)
+    return np.asarray(removed[:sure], dtype=int), np.asarray(divided[:sure], dtype=int)

@@ -19,9 +19,10 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
+from gramian.learners.losses.easing import minimised
 from gramian.learners.losses.leaving_out import best_of_path, error, sample_size, sampled
 from gramian.learners.losses.loss import Loss, Root
-from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
+from gramian.learners.losses.newton import Evaluation, Minimum, Space
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY
 from gramian.learners.ridge.exact import preconditioner_rank
@@ -297,9 +298,8 @@ class ExactNewton(Strategy[LossProblem]):
         minima, left_out = [], 0.0
         numbers = sampled(problem) if problem.leaves_out else None
         for group in groups:
-            part = problem.of(group)
-            space = ExactSpace(part, gram, K)
-            minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
+            minimum, space = minimised(problem.of(group), lambda part: ExactSpace(part, gram, K))
+            minima.append(minimum)
             if numbers is not None:
                 left_out += space.left_out(minima[-1], numbers)
         solution = exact_solution(joined(minima), gram)

@@ -32,11 +32,14 @@ class Loss(ABC):
         row, and defines ``curve``.
     kinked : bool
         Whether the loss is smoothed, and becomes narrower during a fit.
+    eased : bool
+        Whether a small penalty is approached through larger ones.
     """
 
     outputs: int = 1
     coupled: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
+    eased: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, y: Array, f: Array) -> Array:

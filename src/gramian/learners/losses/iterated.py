@@ -107,6 +107,7 @@ class IteratedSpace(FactoredSpace):
         if self._made_for is not self.loss or self._spent > self._renewal:
             if self._made_for is not self.loss and self._course.is_fast:
                 self._course = Course(coupled=self.loss.coupled)
+            self._solvers = []  # their memory is that of the new ones
             self._solvers, self._made_for = self._preconditioners(here), self.loss
             self._spent = 0.0
         if self._course.is_fast:

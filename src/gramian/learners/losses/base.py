@@ -33,8 +33,6 @@ from gramian.learners.losses.support_vectors import SupportVectors
 from gramian.matrices.block_function import BlockFunction
 from gramian.rows import Rows
 
-SAMPLED = 256  # rows that tell the trace
-
 
 class LossLearner(KernelLearner):
     """The minimum of Σ w ℓ(y, f(x)) + ½ alpha ‖f‖², with f(x) = Σ k(x, x_i) a_i + b.
@@ -127,7 +125,7 @@ class LossLearner(KernelLearner):
     def _solved(self, problem: LossProblem) -> LossSolution:
         """Solve the problem; raise an error for a result that is not finite, and warn if poor."""
         if problem.alphas is None:
-            problem = replace(problem, alphas=default_alphas(_trace(problem)))
+            problem = replace(problem, alphas=default_alphas(problem.trace()))
         solution = self._choose(problem).solve(problem)
         finite = np.isfinite(solution.values).all() and np.isfinite(solution.intercepts).all()
         if not finite or not array_ops.all_finite(solution.coefficients):
@@ -221,12 +219,3 @@ class NumberLearner(LossLearner):
         mean = np.array([float(xp.sum(total)) / problem.weight])
         start = problem.loss.start(mean)
         self._keep(self._solved(replace(problem, y=y[:, None], start=start)))
-
-
-def _trace(problem: LossProblem) -> float:
-    """Return about the trace of the matrix, with weights, from some rows."""
-    n = problem.rows.shape[0]
-    numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
-    few = None if problem.is_exact else problem.factors.take(numbers)
-    diagonal = problem.gram.diag() if few is None else few.diagonal()
-    return float(np.mean(array_ops.to_numpy(diagonal))) * problem.weight

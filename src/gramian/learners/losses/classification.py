@@ -115,6 +115,8 @@ class _OneAgainstTheRest(Loss):
 class SquaredHinge(_OneAgainstTheRest):
     """max(0, 1 - s f)² for each class against the rest."""
 
+    eased = True
+
     def value(self, y: Array, f: Array) -> Array:
         return self._missing(y, f) ** 2
 

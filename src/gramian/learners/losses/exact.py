@@ -9,7 +9,7 @@ system.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,16 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
 from gramian.kernels.tiles import tile_columns
-from gramian.learners.losses.leaving_out import best_of_path, error, sample_size, sampled
+from gramian.learners.losses.easing import minimised
+from gramian.learners.losses.leaving_out import (
+    best_of_path,
+    error,
+    pairs_bytes,
+    sample_size,
+    sampled,
+)
 from gramian.learners.losses.loss import Loss, Root
-from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
+from gramian.learners.losses.newton import Evaluation, Minimum, Space
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY
 from gramian.learners.ridge.exact import preconditioner_rank
@@ -164,14 +171,15 @@ class ExactSpace(Space):
         K, point = array_ops.host_float64(self.K), minimum.point
         f = K @ point[:-1] + point[-1]
 
-        def leverages(loss: Loss) -> np.ndarray:
-            curvature = self._w * loss.curvature(self._y, f)
-            return np.column_stack([self._leverage(K, c, numbers) for c in curvature.T])
+        def leverages(loss: Loss, whole: bool) -> Iterator[np.ndarray]:
+            for c in (self._w * loss.curvature(self._y, f)).T:
+                H = self._leverage(K, c, numbers)
+                yield H if whole else np.diag(H)
 
         return error(self.problem, minimum.smoothed, numbers, f[numbers], leverages)
 
     def _leverage(self, K: np.ndarray, c: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Return the leverage of some rows where rows have the curvatures c (n,).
+        """Return H⁻¹ between some rows where rows have the curvatures c (n,).
 
         With W = diag(c), H⁻¹ = (I - Zᵀ W^½ (alpha I + W^½ K W^½)⁻¹ W^½ Z) / alpha.
         """
@@ -184,12 +192,12 @@ class ExactSpace(Space):
         inner = linalg.solve_lower(
             L, root * np.column_stack((K[np.ix_(active, numbers)], ones[active]))
         )
-        h = (K[numbers, numbers] - (inner[:, :-1] ** 2).sum(axis=0)) / alpha
+        H = (K[np.ix_(numbers, numbers)] - inner[:, :-1].T @ inner[:, :-1]) / alpha
         if not self.problem.intercept:
-            return h
+            return H
         along = (ones[numbers] - inner[:, :-1].T @ inner[:, -1]) / alpha  # zᵀH⁻¹ZᵀW1
         total = c.sum() - (c[active] @ ones[active] - inner[:, -1] @ inner[:, -1]) / alpha
-        return h + (1.0 - along) ** 2 / max(total, 1e-12 * self.weight)
+        return H + np.outer(1.0 - along, 1.0 - along) / max(total, 1e-12 * self.weight)
 
     def _iterated(self, root: Root, right: list[np.ndarray], here: Evaluation) -> list[np.ndarray]:
         n, t, count = len(self._y), self.loss.outputs, len(right)
@@ -270,7 +278,8 @@ class ExactNewton(Strategy[LossProblem]):
             "blocks": gram.rows.walk_bytes(item * (columns + 4 * together * systems)),
         }
         if gram.fits():
-            left_out = 3 * 8 * n * sample_size(problem) + (8 * n**2 if problem.leaves_out else 0)
+            left_out = 3 * 8 * n * sample_size(problem) + pairs_bytes(problem)
+            left_out += 8 * n**2 + 8 * sample_size(problem) ** 2 if problem.leaves_out else 0
             return [{**step, "kernel matrix": 3 * 8 * n**2, "left-out rows": left_out}]
         rank = preconditioner_rank(n)
         return [
@@ -297,9 +306,8 @@ class ExactNewton(Strategy[LossProblem]):
         minima, left_out = [], 0.0
         numbers = sampled(problem) if problem.leaves_out else None
         for group in groups:
-            part = problem.of(group)
-            space = ExactSpace(part, gram, K)
-            minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
+            minimum, space = minimised(problem.of(group), lambda part: ExactSpace(part, gram, K))
+            minima.append(minimum)
             if numbers is not None:
                 left_out += space.left_out(minima[-1], numbers)
         solution = exact_solution(joined(minima), gram)

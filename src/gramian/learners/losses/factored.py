@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,10 +12,17 @@ from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.losses.easing import minimised
 from gramian.learners.losses.leaving_out import MOST_KINDS as MOST_LEFT_OUT
-from gramian.learners.losses.leaving_out import best_of_path, error, sample_size, sampled
+from gramian.learners.losses.leaving_out import (
+    best_of_path,
+    error,
+    pairs_bytes,
+    sample_size,
+    sampled,
+)
 from gramian.learners.losses.loss import Loss
-from gramian.learners.losses.newton import Evaluation, Minimum, Space, minimise
+from gramian.learners.losses.newton import Evaluation, Minimum, Space
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY, Walks
 from gramian.learners.ridge.systems import rounds_too_much
@@ -90,6 +97,11 @@ class FactoredSpace(Space):
 class SummedSpace(FactoredSpace):
     """Directions from ZᵀWZ, which each evaluation sums too."""
 
+    @classmethod
+    def over(cls, walks: Walks) -> Callable[[LossProblem], Self]:
+        """Return a function that makes the space of a problem with another alpha."""
+        return lambda problem: cls(problem, walks.on(problem))
+
     def _kinds(self) -> list[int]:
         return list(range(self.loss.outputs))
 
@@ -151,10 +163,10 @@ class Summed(Strategy[LossProblem]):
         for first in range(0, len(outputs), step):
             part = problem.of(outputs[first : first + step])
             walks = Walks(part, walked, P, dtype=dtype, inside=P is not None)
-            space = SummedSpace(part, walks)
-            minima.append(minimise(space, tol=part.tol, max_iter=part.max_iter))
+            minimum, space = minimised(part, SummedSpace.over(walks))
+            minima.append(minimum)
             if rows is not None:
-                left_out += rows.error(space, minima[-1])
+                left_out += rows.error(space, minimum)
         solution = as_solution(joined(minima), walks)
         return solution if rows is None else solution._replace(error=left_out)
 
@@ -175,10 +187,10 @@ class LeftOut:
         Z = np.column_stack((Z, np.ones(len(Z))))
         kinds = list(range(outputs)) if outputs <= MOST_LEFT_OUT else [-1]
 
-        def leverages(loss: Loss) -> np.ndarray:
+        def leverages(loss: Loss, whole: bool) -> Iterator[np.ndarray]:
             space.loss = loss
-            solvers = space.inverses(minimum.point, kinds)
-            return np.column_stack([np.sum(Z.T * solve(Z.T), axis=0) for solve in solvers])
+            for solve in space.inverses(minimum.point, kinds):
+                yield Z @ solve(Z.T) if whole else np.sum(Z.T * solve(Z.T), axis=0)
 
         f = Z @ minimum.point
         # A leverage that outputs share is not that of any of them, so it is taken as it is.
@@ -195,7 +207,8 @@ def replaced(values: np.ndarray, outputs: np.ndarray, new: np.ndarray) -> np.nda
 
 def left_out_bytes(problem: LossProblem) -> int:
     t = problem.loss.outputs
-    return 8 * sample_size(problem) * (5 * (problem.factors.rank + 1) + 6 * t)
+    rows = 8 * sample_size(problem) * (5 * (problem.factors.rank + 1) + 6 * t)
+    return rows + pairs_bytes(problem)
 
 
 def with_slack(factors: Factors, other: Amounts) -> Amounts:

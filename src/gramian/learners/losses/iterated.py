@@ -16,6 +16,7 @@ from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.losses.easing import minimised
 from gramian.learners.losses.factored import (
     FactoredSpace,
     LeftOut,
@@ -29,7 +30,7 @@ from gramian.learners.losses.factored import (
 from gramian.learners.losses.leaving_out import MOST_KINDS as MOST_LEFT_OUT
 from gramian.learners.losses.leaving_out import best_of_path
 from gramian.learners.losses.loss import Loss
-from gramian.learners.losses.newton import Evaluation, gaps, minimise
+from gramian.learners.losses.newton import Evaluation, gaps
 from gramian.learners.losses.problem import LossProblem, LossSolution
 from gramian.learners.losses.quasi_newton import MOST_PAIRS, Course
 from gramian.learners.losses.walks import TEMPORARY, Curvature, Walks
@@ -72,10 +73,20 @@ class IteratedSpace(FactoredSpace):
         self._relative = 1.0  # what the last direction could gain, relative to the objective
         self._solvers: list[Any] = []  # the preconditioner, and the loss it was made for
         self._made_for: Loss | None = None
+        self._spent = 0.0  # on passes since then
+        self._pass, self._renewal = self._costs()
         self._last: Evaluation | None = None
         self._last_loss: Loss | None = None
 
+    def _costs(self) -> tuple[float, float]:
+        """Return what a pass costs, and a preconditioner."""
+        t, r = self.loss.outputs, self.walks.rank
+        n, m = self.walks.walked.shape[0], self.walks.walked.rank
+        sums = len(self._kinds_of_curvature()) * (self._sample.walked.shape[0] + r) * r**2
+        return float(n * m * (PASS + 2 * PASS_TARGET * t)), float(sums)
+
     def evaluate(self, point: np.ndarray) -> Evaluation:
+        self._spent += self._pass
         last, loss = self._last, self.loss
         if last is None or self._last_loss is not loss or loss.coupled:
             here = super().evaluate(point)
@@ -93,10 +104,12 @@ class IteratedSpace(FactoredSpace):
         return here
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._made_for is not self.loss:
-            self._solvers, self._made_for = self._preconditioners(here), self.loss
-            if self._course.is_fast:
+        if self._made_for is not self.loss or self._spent > self._renewal:
+            if self._made_for is not self.loss and self._course.is_fast:
                 self._course = Course(coupled=self.loss.coupled)
+            self._solvers = []  # their memory is that of the new ones
+            self._solvers, self._made_for = self._preconditioners(here), self.loss
+            self._spent = 0.0
         if self._course.is_fast:
             direction = -self._course.inverse_times(here, self._precondition)
             direction *= 1.0 if self.loss.coupled else wanted
@@ -147,10 +160,12 @@ class IteratedSpace(FactoredSpace):
         return np.column_stack([self._solvers[k](r[:, None])[:, 0] for k, r in pairs])
 
     def _preconditioners(self, here: Evaluation) -> list[Any]:
-        kinds = [-1]
-        if not self.loss.coupled and self.loss.outputs <= MOST_KINDS:
-            kinds = list(range(self.loss.outputs))
-        return self._inverses(here.point, kinds, self._landmarks)
+        return self._inverses(here.point, self._kinds_of_curvature(), self._landmarks)
+
+    def _kinds_of_curvature(self) -> list[int]:
+        """Return the outputs that have a preconditioner each, or -1 for one that all share."""
+        separate = not self.loss.coupled and self.loss.outputs <= MOST_KINDS
+        return list(range(self.loss.outputs)) if separate else [-1]
 
     def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
         # The landmarks would count twice: the rows that are left out are all in the sample.
@@ -214,7 +229,11 @@ class Iterated(Strategy[LossProblem]):
     def serves(self, problem: LossProblem) -> bool:
         if problem.is_exact:
             return False
-        return problem.loss.coupled or (not problem.loss.kinked and self._pays(problem))
+        if problem.loss.coupled:
+            return True
+        # A sample says little about a loss without curvature almost everywhere, unless n is large.
+        few = problem.loss.eased and problem.rows.shape[0] <= FEWER * _sample_size(problem)
+        return not few and not problem.loss.kinked and self._pays(problem)
 
     def _pays(self, problem: LossProblem) -> bool:
         """Whether passes over C should cost less than summing ZᵀWZ."""
@@ -279,8 +298,11 @@ class Iterated(Strategy[LossProblem]):
         enough = not problem.loss.coupled or len(numbers) >= EACH * problem.loss.outputs
         if problem.warm is None and scale > FEWER and enough:
             problem = replace(problem, warm=_found_on(sample, scale, landmarks))
-        space = IteratedSpace(problem, walks, sample, scale, landmarks)
-        minimum = minimise(space, tol=problem.tol, max_iter=problem.max_iter)
+
+        def space_of(part: LossProblem) -> IteratedSpace:
+            return IteratedSpace(part, walks.on(part), sample.on(part), scale, landmarks)
+
+        minimum, space = minimised(problem, space_of)
         solution = as_solution(minimum, walks)
         if not problem.leaves_out:
             return solution
@@ -303,11 +325,16 @@ def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:
 
 def _found_on(sample: Walks, scale: float, landmarks: Array | None) -> np.ndarray:
     """Return about the minimum of the sample, which stands for ``scale`` times its rows."""
-    problem = replace(sample.problem, alpha=sample.problem.alpha / scale)
-    sample = sample.on(problem)
-    space = IteratedSpace(problem, sample, sample, 1.0, landmarks)
-    space.weight = problem.weight / scale
-    return minimise(space, tol=max(ROUGH, problem.tol), max_iter=problem.max_iter).point
+    problem = sample.problem
+    alpha, tol = problem.alpha / scale, max(ROUGH, problem.tol)
+
+    def space_of(part: LossProblem) -> IteratedSpace:
+        there = sample.on(part)
+        space = IteratedSpace(part, there, there, 1.0, landmarks)
+        space.weight = problem.weight / scale
+        return space
+
+    return minimised(replace(problem, alpha=alpha, tol=tol), space_of)[0].point
 
 
 def _sample_size(problem: LossProblem) -> int:

@@ -16,9 +16,10 @@ import numpy as np
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.losses.easing import minimised
 from gramian.learners.losses.exact import ExactSpace, exact_solution
 from gramian.learners.losses.loss import Root
-from gramian.learners.losses.newton import Evaluation, minimise
+from gramian.learners.losses.newton import Evaluation
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
 from gramian.learners.losses.walks import TEMPORARY
 from gramian.learners.strategy import Strategy
@@ -159,11 +160,14 @@ class LocalNewton(Strategy[LossProblem]):
     def solve(self, problem: LossProblem) -> LossSolution:
         local, outputs = problem.factors.local, range(problem.loss.outputs)
         assert local is not None
-        stored, minima = _Stored.of(local), []
-        for group in [list(outputs)] if problem.loss.coupled else [[k] for k in outputs]:
-            space = LocalSpace(problem.of(group), stored)
-            minima.append(minimise(space, tol=problem.tol, max_iter=problem.max_iter))
-        minimum = joined(minima)
+        stored = _Stored.of(local)
+        groups = [list(outputs)] if problem.loss.coupled else [[k] for k in outputs]
+        minimum = joined(
+            [
+                minimised(problem.of(each), lambda part: LocalSpace(part, stored))[0]
+                for each in groups
+            ]
+        )
         point = np.empty_like(minimum.point)
         point[np.append(local.groups.order, len(point) - 1)] = minimum.point
         solution = exact_solution(minimum._replace(point=point), problem.gram)

@@ -32,11 +32,14 @@ class Loss(ABC):
         row, and defines ``curve``.
     kinked : bool
         Whether the loss is smoothed, and becomes narrower during a fit.
+    eased : bool
+        Whether a small penalty is approached through larger ones.
     """
 
     outputs: int = 1
     coupled: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
+    eased: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, y: Array, f: Array) -> Array:
@@ -183,8 +186,8 @@ class Kinked(Loss):
         return self.with_width(2.0 * mean if mean > 0 else 1.0)
 
     def for_leverages(self, mean: np.ndarray) -> Loss:
-        # A wide one: without a row, others reach their kinks. Each output has its own, so that it
-        # does not matter which outputs are solved together.
+        # A wide one, to begin with: without a row, others reach their kinks. Each output has its
+        # own, so that it does not matter which outputs are solved together.
         return self.with_width(np.where(mean > 0, 2.0 * mean, 1.0))
 
     def unsmoothed(self) -> Loss:

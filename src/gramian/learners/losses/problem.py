@@ -16,6 +16,8 @@ from gramian.learners.ridge.systems import AlphaPath
 from gramian.learners.strategy import Problem
 from gramian.matrices.block_diagonal import BlockDiagonal
 
+SAMPLED = 256  # rows that tell the trace
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LossProblem(Problem):
@@ -43,6 +45,13 @@ class LossProblem(Problem):
         if self.weights is None:
             return float(self.rows.shape[0])
         return float(array_ops.namespace(self.weights).sum(self.weights))
+
+    def trace(self) -> float:
+        """Return about the trace of the matrix, with weights, from some rows."""
+        n = self.rows.shape[0]
+        numbers = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+        diagonal = self.gram.diag() if self.is_exact else self.factors.take(numbers).diagonal()
+        return float(np.mean(array_ops.to_numpy(diagonal))) * self.weight
 
     def of(self, outputs: list[int]) -> LossProblem:
         """Return the problem of some of the outputs, which are not coupled."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from gramian.backend import optional
 from gramian.backend.array_ops import Array
 
-Loop = Callable[..., None]
+Loop = Callable[..., Any]
 
 # Smaller tiles do not use numba: small data should not wait for its import.
 LEAST_TERMS = 1 << 18
@@ -32,8 +33,7 @@ def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
     plain = all(isinstance(a, np.ndarray) for a in (x, points, out))
     if not plain or x.shape[0] * points.size < LEAST_TERMS or not is_available():
         return None
-    with _compiling:
-        return _compile(_scaled_cityblock)
+    return compiled(_scaled_cityblock)
 
 
 @cache
@@ -41,14 +41,22 @@ def is_available() -> bool:
     return optional.is_importable("numba")
 
 
+def compiled(loop: Loop) -> Loop:
+    """Return the loop, compiled. It runs outside Python's lock, and its numbers are never NaN."""
+    with _compiling:
+        return _compile(loop)
+
+
 @cache
 def _compile(loop: Loop) -> Loop:
     import numba
 
+    # Sums keep their order. Divisions do not look for zeros, which raise no error here.
+    options: Any = {"nogil": True, "fastmath": {"nnan", "nsz"}, "error_model": "numpy"}
     try:
-        return numba.njit(nogil=True, cache=True)(loop)
+        return numba.njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder to keep it in
-        return numba.njit(nogil=True)(loop)
+        return numba.njit(**options)(loop)
 
 
 def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.ndarray) -> None:

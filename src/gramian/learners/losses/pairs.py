@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.backend import numba_loops
+from gramian.learners.losses.columns import Columns
 from gramian.learners.losses.loss import Kinked
 
 LANES = 64  # extremes are found for each 64th row
 CHECKED = 64  # steps between two looks at the duality gap
-WIDE = 1.0  # times the range of the slopes: rows that are farther from moving wait for a round
+SAMPLED = 64  # rows that tell which are unlike the others
 MOST_ROWS = 0.6  # of all: if more may move, all do, and no part of the matrix is copied
 TINY = 1e-12  # times the largest value of the diagonal: the least curvature
 
@@ -50,17 +51,19 @@ class Dual(NamedTuple):
 class Pairs:
     """Dual variables ``a`` with a given sum, their f = Ka, and the intercept b."""
 
-    def __init__(self, K: np.ndarray, dual: Dual, total: float) -> None:
-        self.K, self.dual, self.total, self.b = K, dual, total, 0.0
-        self._diagonal = np.diagonal(K).astype(np.float64)
-        self.a, self.f = np.zeros(len(K)), np.zeros(len(K))
+    def __init__(self, matrix: Columns, dual: Dual, total: float) -> None:
+        self.matrix, self.dual, self.total, self.b = matrix, dual, total, 0.0
+        n = len(matrix.diagonal)
+        self.a, self.f = np.zeros(n), np.zeros(n)
         if total > 0:
-            self._add(np.arange(len(K)), self._first())
+            self._add(np.arange(n), self._first())
 
     def _first(self) -> np.ndarray:
-        """Return as much as the rows take that are least like the others."""
-        order = np.argsort(self.K.sum(axis=0, dtype=self.K.dtype), kind="stable")
-        hi, first = self.dual.hi[order], np.empty(len(order))
+        """Return as much as the rows take that are least like a sample of the others."""
+        n = len(self.a)
+        some = np.arange(0, n, max(n // SAMPLED, 1))
+        order = np.argsort(self.matrix.times(some, np.ones(len(some))), kind="stable")
+        hi, first = self.dual.hi[order], np.empty(n)
         first[order] = np.clip(self.total - (np.cumsum(hi) - hi), 0.0, hi)
         return first
 
@@ -68,47 +71,51 @@ class Pairs:
         moved = change != 0.0
         numbers, change = numbers[moved], change[moved]
         self.a[numbers] += change
-        numba_loops.compiled(_add_columns)(self.K, numbers, change, self.f)
+        if len(numbers):
+            self.f += self.matrix.times(numbers, change)
 
     def descend(self, tol: float, least: float, most: int) -> int:
         """Take up to ``most`` steps, until the gap is ``tol`` times the objective, or ``least``.
 
         Return their number. In each round, only rows that may move soon take part; their gap falls
-        to a tenth.
+        to a tenth, or to less if that takes no step.
         """
-        steps = 0
+        steps, share = 0, 0.1
         while True:
-            state = _State.of(self.dual, self.a, self.f, self.total, self.b)
-            self.b, enough = state.b, tol * max(abs(state.value), least)
-            if state.gap <= enough or steps >= most or state.width <= 0.0:
+            now = Standing.of(self.dual, self.a, self.f, self.total, self.b)
+            self.b, enough = now.b, tol * max(abs(now.value), least)
+            if now.gaps.sum() <= enough or steps >= most or now.width <= 0.0:
                 return steps
-            chosen = np.flatnonzero(state.slack <= WIDE * state.width)
-            enough = max(0.3 * enough, 0.1 * state.gap)
-            steps += max(self._round(chosen, enough, most - steps), 1)
+            chosen = now.movable(self.matrix.wide, self.matrix.most)
+            theirs = float(now.gaps[chosen].sum())
+            target = max(share, 0.3 * enough / now.gaps.sum()) * theirs if share else 0.0
+            taken = self._round(chosen, target, most - steps)
+            share = 0.1 if taken else 0.0
+            steps += max(taken, 1)
 
     def _round(self, chosen: np.ndarray, enough: float, most: int) -> int:
-        descend = numba_loops.compiled(_descend)
-        if len(chosen) > MOST_ROWS * len(self.a):
-            return descend(self.K, self._diagonal, *self.dual, self.a, self.f, enough, most)
-        K, a = self.K[np.ix_(chosen, chosen)], self.a[chosen]
-        parts = [each[chosen] for each in (self._diagonal, *self.dual)]
-        steps = descend(K, *parts, a, self.f[chosen], enough, most)
+        descend, matrix = numba_loops.compiled(_descend), self.matrix
+        if matrix.whole is not None and len(chosen) > min(MOST_ROWS * len(self.a), matrix.most):
+            return descend(matrix.whole, matrix.diagonal, *self.dual, self.a, self.f, enough, most)
+        a, parts = self.a[chosen], [each[chosen] for each in (matrix.diagonal, *self.dual)]
+        steps = descend(matrix.part(chosen), *parts, a, self.f[chosen], enough, most)
         self._add(chosen, a - self.a[chosen])
         self.a[chosen] = a  # ends are met exactly
         return steps
 
 
-class _State(NamedTuple):
+class Standing(NamedTuple):
     """Where all rows are."""
 
     b: float
     value: float  # the objective, in units of alpha
-    gap: float
+    gaps: np.ndarray  # (n,)
     width: float  # of the range of slopes that should be one
-    slack: np.ndarray  # (n,): how far a row is from where it could move
+    rises: np.ndarray  # (n,): how far a row is from where its variable may grow
+    falls: np.ndarray
 
     @classmethod
-    def of(cls, dual: Dual, a: np.ndarray, f: np.ndarray, total: float, b: float) -> _State:
+    def of(cls, dual: Dual, a: np.ndarray, f: np.ndarray, total: float, b: float) -> Standing:
         lo, hi, under, over = dual
         grows = np.where(a >= hi, np.inf, f - np.where(a >= 0, under, over))
         shrinks = np.where(a <= lo, -np.inf, f - np.where(a > 0, under, over))
@@ -118,16 +125,17 @@ class _State(NamedTuple):
         short, beyond = under - f - b, f + b - over
         loss = hi * np.maximum(short, 0.0) - lo * np.maximum(beyond, 0.0)
         value = float(loss.sum() + 0.5 * (a @ f) + total * b)
-        gap = float((loss - np.maximum(a, 0.0) * short + np.minimum(a, 0.0) * beyond).sum())
-        slack = np.minimum(grows + b, -shrinks - b)
-        return cls(b, value, gap, float(largest - smallest), slack)
+        gaps = loss - np.maximum(a, 0.0) * short + np.minimum(a, 0.0) * beyond
+        return cls(b, value, gaps, float(largest - smallest), grows + b, -shrinks - b)
 
-
-def _add_columns(K: np.ndarray, numbers: np.ndarray, change: np.ndarray, f: np.ndarray) -> None:
-    for i in range(len(numbers)):
-        column, d = K[numbers[i]], change[i]
-        for k in range(len(f)):
-            f[k] += d * column[k]
+    def movable(self, wide: float, most: int) -> np.ndarray:
+        """Return the rows that may move soon, those first that are farthest from their place."""
+        found = np.flatnonzero(np.minimum(self.rises, self.falls) <= wide * self.width)
+        if len(found) <= most:
+            return found
+        spread = found[np.random.default_rng(0).permutation(len(found))]  # many may be alike
+        first = [spread[np.argsort(each[spread])[: most // 2]] for each in (self.rises, self.falls)]
+        return np.unique(np.concatenate(first))
 
 
 def _descend(

@@ -19,7 +19,16 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.backend import array_ops, config
 from gramian.backend.memory import Amounts
 from gramian.backend.numba_loops import is_available
-from gramian.backend.threads import in_order, one_blas_thread, side_by_side
+from gramian.backend.threads import one_blas_thread, side_by_side
+from gramian.learners.losses.classification import Novelty
+from gramian.learners.losses.columns import (
+    BLOCK,
+    Columns,
+    Computed,
+    Products,
+    Stored,
+    inner_products,
+)
 from gramian.learners.losses.exact import exact_solution
 from gramian.learners.losses.factored import as_solution, small_memory
 from gramian.learners.losses.interior import NARROW
@@ -38,7 +47,8 @@ MOST_BYTES = 2**30  # of the matrix: beyond, its columns take longer than interi
 MANY_ROWS = 2000  # with more, and few features, interior points are faster
 MOST_STEPS = 50  # for each row: with more, other strategies are faster
 LEAST_TOL = 1e-6  # columns of libsvm are in float32
-BLOCK = 512  # rows of the matrix that a thread computes at a time
+MOST_ROWS = 4096  # that take part in a round, if not all
+FEW_COLUMNS = 2000  # rows: with more, a one-class machine computes the columns it needs
 ARRAYS = 30  # of one number per row that libsvm and the gap take
 TINY = np.finfo(float).tiny
 
@@ -57,25 +67,20 @@ class SupportVectors(Strategy[LossProblem]):
         n = problem.rows.shape[0]
         if type(problem.loss) not in MACHINES or problem.leaves_out or not problem.intercept:
             return False
-        room = min(MOST_BYTES, config.memory_budget() // 4)
-        if (
-            n < FEW_ROWS
-            or _item(problem) * n**2 > room
-            or array_ops.is_on_gpu(problem.rows.place.reference)
-        ):
+        if n < FEW_ROWS or array_ops.is_on_gpu(problem.rows.place.reference):
             return False
-        if problem.tol < LEAST_TOL:
+        if problem.tol < LEAST_TOL or not (_stores(problem) or _finds_columns(problem)):
             return False
         return problem.is_exact or n <= MANY_ROWS or problem.factors.rank > NARROW
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
-        n, t = problem.rows.shape[0], problem.loss.outputs
-        threads = min(config.n_threads(), t)
+        n, t, stores = problem.rows.shape[0], problem.loss.outputs, _stores(problem)
+        threads, most = min(config.n_threads(), t), _most(problem)
         amounts = {
             "targets": 8 * n * 5,
-            "kernel matrix": _item(problem) * n**2,
-            "pairs": threads * 8 * ARRAYS * n,
-            "blocks": 8 * config.n_threads() * min(BLOCK, n) * n,
+            "kernel matrix": _item(problem) * n**2 if stores else 0,
+            "pairs": threads * (8 * ARRAYS * n + _item(problem) * most**2),
+            "blocks": 8 * config.n_threads() * min(BLOCK, n) * n if stores else 0,
         }
         if not is_available():
             amounts["columns"] = threads * min(4 * n**2, CACHE)
@@ -84,11 +89,12 @@ class SupportVectors(Strategy[LossProblem]):
             amounts["coefficients"] = 3 * 8 * n * t
             if array_ops.itemsize(gram.dtype) < _item(problem):  # converted
                 amounts["kernel matrix"] += array_ops.itemsize(gram.dtype) * n**2
-            walk = gram.rows.walk_bytes(8 * n) + gram.product_bytes
-            amounts["blocks"] = max(amounts["blocks"], walk)
+            walk = gram.rows.walk_bytes(8 * n if stores else 8 * most) + gram.product_bytes
+            amounts["blocks"] = max(amounts["blocks"], walk + most * gram.rows.row_bytes)
         else:
             amounts |= small_memory(problem)
-            amounts["features"] = 3 * 8 * n * (problem.factors.rank + 1)
+            copies = 3 if stores else 4
+            amounts["features"] = copies * 8 * n * (problem.factors.rank + 1)
         return [amounts, *self._other(problem).memory(problem)]
 
     def solve(self, problem: LossProblem) -> LossSolution:
@@ -123,14 +129,42 @@ def _item(problem: LossProblem) -> int:
     return array_ops.itemsize(problem.matrix.dtype) if is_single else 8
 
 
+def _room() -> int:
+    return min(MOST_BYTES, config.memory_budget() // 4)
+
+
+def _most(problem: LossProblem) -> int:
+    """Return how many rows may take part in a round, if not all."""
+    return int(min(problem.rows.shape[0], MOST_ROWS, (_room() // (4 * _item(problem))) ** 0.5))
+
+
+def _stores(problem: LossProblem) -> bool:
+    """Whether the matrix is stored: it fits, and most of its columns are needed."""
+    n = problem.rows.shape[0]
+    if isinstance(problem.loss, Novelty) and n > FEW_COLUMNS and _finds_columns(problem):
+        return False
+    return _item(problem) * n**2 <= _room()
+
+
+def _finds_columns(problem: LossProblem) -> bool:
+    """Whether single columns can be computed at little cost."""
+    if not is_available():
+        return False
+    if problem.is_exact:
+        return type(problem.matrix) is Gram and not problem.gram.kernel.is_matrix
+    n, r = problem.factors.shape[0], problem.factors.rank
+    return isinstance(problem.loss, Novelty) and 8 * n * r <= _room()
+
+
 class _Rows(NamedTuple):
     """The rows that have a weight."""
 
     numbers: np.ndarray
     y: np.ndarray  # (n, 1)
     w: np.ndarray  # (n,)
-    K: np.ndarray  # (n, n)
+    matrix: Columns
     Z: np.ndarray | None  # the features, if the matrix is not exact
+    eps: float  # how much the matrix is rounded
 
     @classmethod
     def of(cls, problem: LossProblem) -> _Rows:
@@ -138,38 +172,29 @@ class _Rows(NamedTuple):
         w = np.ones(len(y))
         if problem.weights is not None:
             w = array_ops.host_float64(problem.weights)
-        numbers = np.flatnonzero(w > 0)
+        stores, most = _stores(problem), _most(problem)
+        numbers = np.flatnonzero(w > 0) if stores or not problem.is_exact else np.arange(len(w))
         some, Z = len(numbers) < len(w), None
-        if problem.is_exact:
-            K = array_ops.to_numpy(problem.gram.dense())
-            K = np.ascontiguousarray(K, dtype=K.dtype if is_available() else np.float64)
-            K = K[np.ix_(numbers, numbers)] if some else K
-        else:
+        matrix: Columns
+        if not problem.is_exact:
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z
-            K = _inner_products(Z, Z.dtype if is_available() else np.dtype(np.float64))
-        return cls(numbers, y[numbers], w[numbers], K, Z)
-
-
-def _inner_products(Z: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return ZZᵀ."""
-    n = len(Z)
-    K = np.empty((n, n), dtype)
-
-    def fill(first: int) -> None:
-        last = min(first + BLOCK, n)
-        part = Z[first:] @ Z[first:last].T
-        K[first:, first:last] = part
-        K[first:last, last:] = part[last - first :].T
-
-    list(in_order(fill, range(0, n, BLOCK), config.n_threads(), "kernel matrix"))
-    return K
+            dtype = Z.dtype if is_available() else np.dtype(np.float64)
+            matrix = Stored(inner_products(Z, dtype), most) if stores else Products(Z, most)
+        elif stores:
+            K = array_ops.to_numpy(problem.gram.dense())
+            K = np.ascontiguousarray(K, dtype=K.dtype if is_available() else np.float64)
+            matrix = Stored(K[np.ix_(numbers, numbers)] if some else K, most)
+        else:
+            matrix = Computed(problem.gram, most)
+        eps = array_ops.eps(problem.gram.dtype if Z is None else Z.dtype)
+        return cls(numbers, y[numbers], w[numbers], matrix, Z, eps)
 
 
 def _minimum(problem: LossProblem, rows: _Rows) -> Minimum:
     """Return the minimum of one output: coefficients of the features, or of the rows."""
     judge, n, steps = _Judge(problem, rows), len(rows.y), 0
-    tol = max(problem.tol, 50 * array_ops.eps((rows.K if rows.Z is None else rows.Z).dtype))
+    tol = max(problem.tol, 50 * rows.eps)
     solver, accuracy = _solver(problem, rows), tol
     best: _Judged | None = None
     most = min(problem.max_iter, MOST_STEPS) * n
@@ -187,10 +212,11 @@ def _minimum(problem: LossProblem, rows: _Rows) -> Minimum:
 
 def _solver(problem: LossProblem, rows: _Rows) -> Pairs | LibSVM:
     if not is_available():
-        return LibSVM(problem, rows.y, rows.w, rows.K)
+        assert rows.matrix.whole is not None
+        return LibSVM(problem, rows.y, rows.w, rows.matrix.whole)
     assert isinstance(problem.loss, Kinked)
     dual = Dual.of(problem.loss, rows.y, rows.w, problem.alpha)
-    return Pairs(rows.K, dual, problem.tilt / problem.alpha)
+    return Pairs(rows.matrix, dual, problem.tilt / problem.alpha)
 
 
 class _Judged(NamedTuple):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from gramian.backend import optional
 from gramian.backend.array_ops import Array
 
-Loop = Callable[..., None]
+Loop = Callable[..., Any]
 
 # Smaller tiles do not use numba: small data should not wait for its import.
 LEAST_TERMS = 1 << 18
@@ -34,8 +35,7 @@ def cityblock(x: Array, points: Array, out: Array) -> Loop | None:
     plain = all(isinstance(a, np.ndarray) for a in (x, points, out))
     if not plain or x.shape[0] * points.size < LEAST_TERMS or not is_available():
         return None
-    with _compiling:
-        return _compile(_scaled_cityblock)
+    return compiled(_scaled_cityblock)
 
 
 def cosines_and_sines(out: Array, bound: float) -> Loop | None:
@@ -47,8 +47,7 @@ def cosines_and_sines(out: Array, bound: float) -> Loop | None:
     plain = isinstance(out, np.ndarray) and out.dtype == np.float32 and out.flags.c_contiguous
     if not plain or bound > LARGEST or not is_available():
         return None
-    with _compiling:
-        return _compile(_scaled_cosines_and_sines, contract=True)
+    return compiled(_scaled_cosines_and_sines, contract=True)
 
 
 @cache
@@ -56,16 +55,26 @@ def is_available() -> bool:
     return optional.is_importable("numba")
 
 
+def compiled(loop: Loop, *, contract: bool = False) -> Loop:
+    """Return the loop, compiled. It runs outside Python's lock, and its numbers are never NaN.
+
+    Sums keep their order; ``contract`` allows a product and a sum to be rounded once, together.
+    """
+    with _compiling:
+        return _compile(loop, contract=contract)
+
+
 @cache
-def _compile(loop: Loop, *, contract: bool = False) -> Loop:
-    """Compile a loop; ``contract`` allows a product and a sum to be rounded once, together."""
+def _compile(loop: Loop, *, contract: bool) -> Loop:
     import numba
 
-    fastmath = {"contract"} if contract else False
+    fastmath = {"nnan", "nsz", "contract"} if contract else {"nnan", "nsz"}
+    # Divisions do not look for zeros, which raise no error here.
+    options: Any = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
-        return numba.njit(nogil=True, cache=True, fastmath=fastmath)(loop)
+        return numba.njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder to keep it in
-        return numba.njit(nogil=True, fastmath=fastmath)(loop)
+        return numba.njit(**options)(loop)
 
 
 def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.ndarray) -> None:

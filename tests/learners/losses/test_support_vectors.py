@@ -10,7 +10,6 @@ from gramian import (
     BKA,
     MEKA,
     RBF,
-    Exact,
     KernelOneClass,
     KernelSVC,
     KernelSVR,
@@ -146,7 +145,7 @@ def test_it_serves_what_it_can(used, monkeypatch):
     KernelSVC(0.3, KERNEL, loss="squared_hinge").fit(X, THREE)
     KernelSVC(0.3, KERNEL).fit(X[:50], THREE[:50])
     with config_context(memory_budget="2MB"):  # the matrix has 0.7 MB
-        KernelSVC(0.3, Exact(KERNEL), random_state=0).fit(X, THREE)
+        KernelSVC(0.3, Local(KERNEL, random_state=0), random_state=0).fit(X, THREE)
     monkeypatch.setattr(support_vectors, "MANY_ROWS", 200)
     KernelSVC(0.3, KERNELS[1]).fit(X, THREE)  # narrow
     assert not used

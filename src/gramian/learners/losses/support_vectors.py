@@ -1,55 +1,63 @@
-"""Support vector machines by libsvm, through scikit-learn, on a matrix that fits in memory.
+"""Support vector machines on a matrix of all rows that fits in memory.
 
-libsvm changes two dual variables at a time, and touches only the columns of rows that become
-support vectors. For some thousand rows nothing here is faster. It takes a kernel matrix, so it
-serves the exact kernel and features alike, and all classes share the matrix. What it returns is
-judged here: the duality gap tells the accuracy, and the fit is repeated with a smaller tolerance
-if that is not enough.
+The dual variables are changed two at a time, and only columns of rows that become support vectors
+are touched. Up to some thousand rows nothing here is faster. The matrix is that of the exact kernel
+or of features, and all classes share it. A compiled loop takes the steps if numba is installed,
+otherwise libsvm does. What they find is judged here: the duality gap tells the accuracy.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.backend import array_ops, config
 from gramian.backend.memory import Amounts
-from gramian.backend.threads import in_order, side_by_side
-from gramian.learners.losses.classification import Hinge, Novelty
+from gramian.backend.numba_loops import is_available
+from gramian.backend.threads import one_blas_thread, side_by_side
+from gramian.learners.losses.classification import Novelty
+from gramian.learners.losses.columns import (
+    BLOCK,
+    Columns,
+    Computed,
+    Products,
+    Stored,
+    inner_products,
+)
 from gramian.learners.losses.exact import exact_solution
 from gramian.learners.losses.factored import as_solution, small_memory
 from gramian.learners.losses.interior import NARROW
 from gramian.learners.losses.kinks import stored_features
+from gramian.learners.losses.libsvm import CACHE, MACHINES, LibSVM
 from gramian.learners.losses.loss import Kinked
 from gramian.learners.losses.newton import NOTHING, Minimum
+from gramian.learners.losses.pairs import Dual, Pairs
 from gramian.learners.losses.problem import LossProblem, LossSolution, joined
-from gramian.learners.losses.regression import EpsilonInsensitive
 from gramian.learners.losses.walks import Walks
 from gramian.learners.strategy import Strategy
+from gramian.matrices.gram import Gram
 
 FEW_ROWS = 100  # with fewer, time matters little, and Newton steps find more digits
 MOST_BYTES = 2**30  # of the matrix: beyond, its columns take longer than interior points
 MANY_ROWS = 2000  # with more, and few features, interior points are faster
 MOST_STEPS = 50  # for each row: with more, other strategies are faster
-LEAST_TOL = 1e-6  # its columns are in float32
-FIRST = 2.0  # times the accuracy: the first tolerance of libsvm, relative to the predictions
-CACHE = 100 * 2**20  # bytes, for columns in float32
-BLOCK = 512  # rows of the matrix that a thread computes at a time
+LEAST_TOL = 1e-6  # columns of libsvm are in float32
+MOST_ROWS = 6000  # that take part in a round, if not all
+FEW_COLUMNS = 2000  # rows: with more, a one-class machine computes the columns it needs
 ARRAYS = 30  # of one number per row that libsvm and the gap take
 TINY = np.finfo(float).tiny
 
 
 class SupportVectors(Strategy[LossProblem]):
-    """libsvm on the matrix of all rows, one output in each thread.
+    """Pairs of dual variables over the matrix of all rows, one output in each thread.
 
-    Where libsvm takes too many steps, or rounds too much, the first of ``otherwise`` that serves
-    the problem solves it.
+    Where this takes too many steps, or rounds too much, the first of ``otherwise`` that serves the
+    problem solves it.
     """
 
     def __init__(self, *otherwise: Strategy[LossProblem]) -> None:
@@ -59,31 +67,34 @@ class SupportVectors(Strategy[LossProblem]):
         n = problem.rows.shape[0]
         if type(problem.loss) not in MACHINES or problem.leaves_out or not problem.intercept:
             return False
-        room = min(MOST_BYTES, config.memory_budget() // 4)
-        if n < FEW_ROWS or 8 * n**2 > room or array_ops.is_on_gpu(problem.rows.place.reference):
+        if n < FEW_ROWS or array_ops.is_on_gpu(problem.rows.place.reference):
             return False
-        if problem.tol < LEAST_TOL:
+        if problem.tol < LEAST_TOL or not (_stores(problem) or _finds_columns(problem)):
             return False
         return problem.is_exact or n <= MANY_ROWS or problem.factors.rank > NARROW
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
-        n, t = problem.rows.shape[0], problem.loss.outputs
-        threads = min(config.n_threads(), t)
+        n, t, stores = problem.rows.shape[0], problem.loss.outputs, _stores(problem)
+        threads, most = min(config.n_threads(), t), _most(problem)
         amounts = {
             "targets": 8 * n * 5,
-            "kernel matrix": 8 * n**2,
-            "libsvm": threads * (min(4 * n**2, CACHE) + 8 * ARRAYS * n),
-            "blocks": 8 * config.n_threads() * min(BLOCK, n) * n,
+            "kernel matrix": _item(problem) * n**2 if stores else 0,
+            "pairs": threads * (8 * ARRAYS * n + _item(problem) * most**2),
+            "blocks": 8 * config.n_threads() * min(BLOCK, n) * n if stores else 0,
         }
+        if not is_available():
+            amounts["columns"] = threads * min(4 * n**2, CACHE)
         if problem.is_exact:
             gram = problem.gram
             amounts["coefficients"] = 3 * 8 * n * t
-            amounts["kernel matrix"] += array_ops.itemsize(gram.dtype) % 8 * n**2  # converted
-            walk = gram.rows.walk_bytes(8 * n) + gram.product_bytes
-            amounts["blocks"] = max(amounts["blocks"], walk)
+            if array_ops.itemsize(gram.dtype) < _item(problem):  # converted
+                amounts["kernel matrix"] += array_ops.itemsize(gram.dtype) * n**2
+            walk = gram.rows.walk_bytes(8 * n if stores else 8 * most) + gram.product_bytes
+            amounts["blocks"] = max(amounts["blocks"], walk + most * gram.rows.row_bytes)
         else:
             amounts |= small_memory(problem)
-            amounts["features"] = 3 * 8 * n * (problem.factors.rank + 1)
+            copies = 3 if stores else 4
+            amounts["features"] = copies * 8 * n * (problem.factors.rank + 1)
         return [amounts, *self._other(problem).memory(problem)]
 
     def solve(self, problem: LossProblem) -> LossSolution:
@@ -93,6 +104,7 @@ class SupportVectors(Strategy[LossProblem]):
     def _other(self, problem: LossProblem) -> Strategy[LossProblem]:
         return next(each for each in self._otherwise if each.serves(problem))
 
+    @one_blas_thread()
     def _solved(self, problem: LossProblem) -> LossSolution:
         rows = _Rows.of(problem)
         with warnings.catch_warnings():
@@ -111,14 +123,48 @@ class SupportVectors(Strategy[LossProblem]):
         return exact_solution(minimum._replace(point=point), problem.gram)
 
 
+def _item(problem: LossProblem) -> int:
+    """Return the most bytes of a number of the matrix. Features may turn out to need float64."""
+    is_single = is_available() and isinstance(problem.matrix, Gram)
+    return array_ops.itemsize(problem.matrix.dtype) if is_single else 8
+
+
+def _room() -> int:
+    return min(MOST_BYTES, config.memory_budget() // 4)
+
+
+def _most(problem: LossProblem) -> int:
+    """Return how many rows may take part in a round, if not all."""
+    return int(min(problem.rows.shape[0], MOST_ROWS, (_room() // (4 * _item(problem))) ** 0.5))
+
+
+def _stores(problem: LossProblem) -> bool:
+    """Whether the matrix is stored: it fits, and most of its columns are needed."""
+    n = problem.rows.shape[0]
+    if isinstance(problem.loss, Novelty) and n > FEW_COLUMNS and _finds_columns(problem):
+        return False
+    return _item(problem) * n**2 <= _room()
+
+
+def _finds_columns(problem: LossProblem) -> bool:
+    """Whether single columns can be computed at little cost."""
+    if not is_available():
+        return False
+    if problem.is_exact:
+        return type(problem.matrix) is Gram and not problem.gram.kernel.is_matrix
+    n, r = problem.factors.shape[0], problem.factors.rank
+    return isinstance(problem.loss, Novelty) and 8 * n * r <= _room()
+
+
 class _Rows(NamedTuple):
     """The rows that have a weight."""
 
     numbers: np.ndarray
     y: np.ndarray  # (n, 1)
     w: np.ndarray  # (n,)
-    K: np.ndarray  # (n, n)
+    matrix: Columns
     Z: np.ndarray | None  # the features, if the matrix is not exact
+    eps: float  # how much the matrix is rounded
 
     @classmethod
     def of(cls, problem: LossProblem) -> _Rows:
@@ -126,103 +172,51 @@ class _Rows(NamedTuple):
         w = np.ones(len(y))
         if problem.weights is not None:
             w = array_ops.host_float64(problem.weights)
-        numbers = np.flatnonzero(w > 0)
+        stores, most = _stores(problem), _most(problem)
+        numbers = np.flatnonzero(w > 0) if stores or not problem.is_exact else np.arange(len(w))
         some, Z = len(numbers) < len(w), None
-        if problem.is_exact:
-            K = np.ascontiguousarray(array_ops.host_float64(problem.gram.dense()))
-            K = K[np.ix_(numbers, numbers)] if some else K
-        else:
+        matrix: Columns
+        if not problem.is_exact:
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z
-            K = _inner_products(Z)
-        return cls(numbers, y[numbers], w[numbers], K, Z)
-
-
-def _inner_products(Z: np.ndarray) -> np.ndarray:
-    """Return ZZᵀ in float64."""
-    n = len(Z)
-    K = np.empty((n, n))
-
-    def fill(first: int) -> None:
-        last = min(first + BLOCK, n)
-        part = Z[first:] @ Z[first:last].T
-        K[first:, first:last] = part
-        K[first:last, last:] = part[last - first :].T
-
-    list(in_order(fill, range(0, n, BLOCK), config.n_threads(), "kernel matrix"))
-    return K
-
-
-class _Machine(NamedTuple):
-    """One of scikit-learn's models, which minimises the loss of one output."""
-
-    model: Any
-    targets: np.ndarray  # (n,)
-    size: float  # of its predictions
-    unit: float = 1.0  # of its coefficients, in ours
-    is_constant: bool = False  # whether all rows are of one class
-
-
-def _classifier(problem: LossProblem, rows: _Rows) -> _Machine:
-    from sklearn.svm import SVC  # takes long to import
-
-    assert isinstance(problem.loss, Hinge)
-    signs = problem.loss.signs(rows.y, rows.y)[:, 0]
-    same = bool((signs == signs[0]).all())
-    return _Machine(SVC(C=1.0 / problem.alpha), signs, 1.0, is_constant=same)
-
-
-def _regressor(problem: LossProblem, rows: _Rows) -> _Machine:
-    from sklearn.svm import SVR
-
-    assert isinstance(problem.loss, EpsilonInsensitive)
-    model = SVR(C=1.0 / problem.alpha, epsilon=problem.loss.epsilon)
-    return _Machine(model, rows.y[:, 0], max(float(rows.y.std()), TINY))
-
-
-def _detector(problem: LossProblem, rows: _Rows) -> _Machine:
-    from sklearn.svm import OneClassSVM
-
-    # Its dual variables have the sum nu Σ w; ours have the sum of the linear term.
-    model = OneClassSVM(nu=min(problem.tilt / problem.weight, 1.0))
-    size = problem.tilt * float(np.mean(rows.K[:: ceil(len(rows.K) / BLOCK)]))
-    return _Machine(model, rows.y[:, 0], max(size, TINY), 1.0 / problem.alpha)
-
-
-MACHINES: dict[type, Callable[[LossProblem, _Rows], _Machine]] = {
-    Hinge: _classifier,
-    EpsilonInsensitive: _regressor,
-    Novelty: _detector,
-}
+            dtype = Z.dtype if is_available() else np.dtype(np.float64)
+            matrix = Stored(inner_products(Z, dtype), most) if stores else Products(Z, most)
+        elif stores:
+            K = array_ops.to_numpy(problem.gram.dense())
+            K = np.ascontiguousarray(K, dtype=K.dtype if is_available() else np.float64)
+            matrix = Stored(K[np.ix_(numbers, numbers)] if some else K, most)
+        else:
+            matrix = Computed(problem.gram, most)
+        eps = array_ops.eps(problem.gram.dtype if Z is None else Z.dtype)
+        return cls(numbers, y[numbers], w[numbers], matrix, Z, eps)
 
 
 def _minimum(problem: LossProblem, rows: _Rows) -> Minimum:
     """Return the minimum of one output: coefficients of the features, or of the rows."""
     judge, n, steps = _Judge(problem, rows), len(rows.y), 0
-    tol = max(problem.tol, 50 * array_ops.eps((rows.K if rows.Z is None else rows.Z).dtype))
-    machine = MACHINES[type(problem.loss)](problem, rows)
-    model, accuracy = machine.model, FIRST * tol
-    model.kernel, model.cache_size = "precomputed", min(4 * n**2, CACHE) / 2**20
+    tol = max(problem.tol, 50 * rows.eps)
+    solver, accuracy = _solver(problem, rows), tol
     best: _Judged | None = None
     most = min(problem.max_iter, MOST_STEPS) * n
     while best is None or (best.gap > tol and steps < most):
-        if machine.is_constant:  # libsvm refuses it
-            best = judge.judged(np.zeros(n), float(machine.targets[0]))
-            break
-        model.tol, model.max_iter = accuracy * machine.size, most - steps
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            model.fit(rows.K, machine.targets, sample_weight=rows.w)
-        a = np.zeros(n)
-        a[model.support_] = machine.unit * model.dual_coef_[0]
-        found = judge.judged(a, machine.unit * float(model.intercept_[0]))
+        steps += max(solver.descend(accuracy, judge.least / problem.alpha, most - steps), 1)
+        found = judge.judged(solver)
         if best is not None and found.gap > 0.9 * best.gap:
             break  # it rounds
         best = found
-        steps += max(int(np.sum(model.n_iter_)), 1)
         accuracy *= float(np.clip(0.5 * tol / max(found.gap, tol), 0.01, 0.5))
     true = problem.loss.unsmoothed()
     values, iterations = np.array([best.value]), ceil(steps / n)
     return Minimum(best.point, values, true, true, iterations, best.gap, best.gap <= tol)
+
+
+def _solver(problem: LossProblem, rows: _Rows) -> Pairs | LibSVM:
+    if not is_available():
+        assert rows.matrix.whole is not None
+        return LibSVM(problem, rows.y, rows.w, rows.matrix.whole)
+    assert isinstance(problem.loss, Kinked)
+    dual = Dual.of(problem.loss, rows.y, rows.w, problem.alpha)
+    return Pairs(rows.matrix, dual, problem.tilt / problem.alpha)
 
 
 class _Judged(NamedTuple):
@@ -246,13 +240,12 @@ class _Judge:
         self._loss = problem.loss.unsmoothed()
         self._pieces = problem.loss.pieces(rows.y, np.zeros_like(rows.y))
         start = np.zeros(1) if problem.start is None else problem.start
-        self._least = NOTHING * abs(self._value(np.zeros(len(rows.y)), float(start[0]), 0.0))
+        self.least = NOTHING * abs(self._value(np.zeros(len(rows.y)), float(start[0]), 0.0))
 
-    def judged(self, a: np.ndarray, b: float) -> _Judged:
-        Z, alpha = self._rows.Z, self._problem.alpha
+    def judged(self, solver: Pairs | LibSVM) -> _Judged:
+        a, b, Z, alpha = solver.a, solver.b, self._rows.Z, self._problem.alpha
         if Z is None:
-            f = self._rows.K @ a
-            theta, squares = a, float(a @ f)
+            theta, f, squares = a, solver.f, float(a @ solver.f)
         else:
             theta = (a.astype(Z.dtype) @ Z).astype(np.float64)
             f, squares = (Z @ theta.astype(Z.dtype)).astype(np.float64), float(theta @ theta)
@@ -260,7 +253,7 @@ class _Judge:
         for piece in self._pieces:
             beta = alpha * np.maximum(-piece.slope * a[:, None], 0.0)
             dual += float(np.sum(beta * piece.argument))
-        gap = max(value - dual, 0.0) / max(abs(value), self._least, TINY)
+        gap = max(value - dual, 0.0) / max(abs(value), self.least, TINY)
         return _Judged(np.append(theta, b)[:, None], value, gap)
 
     def _value(self, f: np.ndarray, b: float, squares: float) -> float:

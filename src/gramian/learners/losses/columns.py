@@ -82,9 +82,7 @@ class Products(Columns):
         return inner_products(self.Z[numbers], self.Z.dtype)
 
     def times(self, numbers: np.ndarray, v: np.ndarray) -> np.ndarray:
-        theta = np.zeros(self.Z.shape[1])
-        for some in self._parts(len(numbers)):
-            theta += v[some].astype(self.Z.dtype) @ self.Z[numbers[some]]
+        theta = weighted_sum(self.Z, numbers, v)
         return (self.Z @ theta.astype(self.Z.dtype)).astype(np.float64)
 
 
@@ -105,6 +103,15 @@ class Computed(Columns):
             columns = Gram(gram.kernel, gram.rows, gram.points.take(numbers[some]))
             out += array_ops.host_float64(columns.matmul(v[some]))
         return out
+
+
+def weighted_sum(Z: np.ndarray, numbers: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the sum of some rows of Z times v, in float64: large terms may cancel."""
+    out = np.zeros(Z.shape[1])
+    for start in range(0, len(numbers), BLOCK):
+        some = slice(start, start + BLOCK)
+        out += v[some] @ Z[numbers[some]].astype(np.float64)
+    return out
 
 
 def inner_products(Z: np.ndarray, dtype: np.dtype) -> np.ndarray:

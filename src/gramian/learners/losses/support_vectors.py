@@ -28,6 +28,7 @@ from gramian.learners.losses.columns import (
     Products,
     Stored,
     inner_products,
+    weighted_sum,
 )
 from gramian.learners.losses.exact import exact_solution
 from gramian.learners.losses.factored import as_solution, small_memory
@@ -247,8 +248,9 @@ class _Judge:
         if Z is None:
             theta, f, squares = a, solver.f, float(a @ solver.f)
         else:
-            theta = (a.astype(Z.dtype) @ Z).astype(np.float64)
+            theta = weighted_sum(Z, np.flatnonzero(a), a[a != 0])
             f, squares = (Z @ theta.astype(Z.dtype)).astype(np.float64), float(theta @ theta)
+            solver.f = f  # the matrix has rounded more: further steps correct that
         value, dual = self._value(f, b, squares), -0.5 * alpha * squares
         for piece in self._pieces:
             beta = alpha * np.maximum(-piece.slope * a[:, None], 0.0)

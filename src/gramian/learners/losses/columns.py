@@ -14,7 +14,7 @@ from gramian.rows import ArrayRows
 BLOCK = 512  # rows of a matrix of inner products that a thread computes at a time
 
 
-class Columns(ABC):
+class ColumnSource(ABC):
     """A symmetric matrix.
 
     Attributes
@@ -22,14 +22,11 @@ class Columns(ABC):
     diagonal : array of shape (n,)
     most : int
         The largest number of rows and columns of a part.
-    wide : float
-        Rows farther from moving than this, times the range of the slopes, wait for a round.
     whole : array of shape (n, n) or None
         The matrix, if it is stored.
     """
 
     whole: np.ndarray | None = None
-    wide: float = 0.0
 
     def __init__(self, diagonal: np.ndarray, most: int) -> None:
         self.diagonal, self.most = diagonal.astype(np.float64), most
@@ -46,10 +43,8 @@ class Columns(ABC):
         return [slice(start, start + self.most) for start in range(0, count, self.most)]
 
 
-class Stored(Columns):
-    """A matrix in memory, where more rows cost little."""
-
-    wide = 1.0
+class Stored(ColumnSource):
+    """A matrix in memory."""
 
     def __init__(self, K: np.ndarray, most: int) -> None:
         super().__init__(np.diagonal(K), most)
@@ -71,7 +66,7 @@ def _add_rows(K: np.ndarray, numbers: np.ndarray, v: np.ndarray, out: np.ndarray
             out[k] += factor * row[k]
 
 
-class Products(Columns):
+class Products(ColumnSource):
     """Inner products of features in memory."""
 
     def __init__(self, Z: np.ndarray, most: int) -> None:
@@ -86,7 +81,7 @@ class Products(Columns):
         return (self.Z @ theta.astype(self.Z.dtype)).astype(np.float64)
 
 
-class Computed(Columns):
+class Computed(ColumnSource):
     """Values of a kernel, computed whenever they are needed."""
 
     def __init__(self, gram: Gram, most: int) -> None:

@@ -23,7 +23,7 @@ from gramian.backend.threads import one_blas_thread, side_by_side
 from gramian.learners.losses.classification import Novelty
 from gramian.learners.losses.columns import (
     BLOCK,
-    Columns,
+    ColumnSource,
     Computed,
     Products,
     Stored,
@@ -163,7 +163,7 @@ class _Rows(NamedTuple):
     numbers: np.ndarray
     y: np.ndarray  # (n, 1)
     w: np.ndarray  # (n,)
-    matrix: Columns
+    matrix: ColumnSource
     Z: np.ndarray | None  # the features, if the matrix is not exact
     eps: float  # how much the matrix is rounded
 
@@ -176,7 +176,7 @@ class _Rows(NamedTuple):
         stores, most = _stores(problem), _most(problem)
         numbers = np.flatnonzero(w > 0) if stores or not problem.is_exact else np.arange(len(w))
         some, Z = len(numbers) < len(w), None
-        matrix: Columns
+        matrix: ColumnSource
         if not problem.is_exact:
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z

@@ -1,4 +1,4 @@
-"""Support vectors by libsvm: the minima of the other methods, which share no code with it."""
+"""Support vectors: the minima of the other methods, which share no code with them."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def fitted(model, kernel, weights=None):
 
 @pytest.fixture
 def used(monkeypatch):
-    """The problems that libsvm solved."""
+    """The problems that pairs of dual variables solved."""
     problems, solved = [], SupportVectors._solved
 
     def recorded(self, problem):
@@ -159,3 +159,30 @@ def test_threads_change_nothing():
     with config_context(n_threads=3):
         three = fitted(MODELS[0], KERNELS[1])
     assert_array_equal(one.coef_, three.coef_)
+
+
+@pytest.mark.parametrize("model", MODELS[:1] + MODELS[2:])
+def test_columns_as_they_are_needed(model, used, monkeypatch):
+    """Without the matrix in memory, and with few rows at a time."""
+    stored = fitted(model, KERNEL, WEIGHTS)
+    monkeypatch.setattr(support_vectors, "is_available", lambda: False)
+    without = fitted(model, KERNEL, WEIGHTS)  # numba
+    monkeypatch.undo()
+    assert without.accuracy_ <= 1e-6
+    found = [without]
+    if support_vectors.is_available():
+        monkeypatch.setattr(support_vectors, "_stores", lambda problem: False)
+        monkeypatch.setattr(support_vectors, "MOST_ROWS", 60)
+        found += [fitted(model, KERNEL, WEIGHTS)]
+        assert found[-1].accuracy_ <= 1e-6
+        if isinstance(model, KernelOneClass):
+            wide = Nystroem(KERNEL, 80, random_state=0)
+            products = fitted(model, wide, WEIGHTS)
+            monkeypatch.undo()
+            other = fitted(model, wide, WEIGHTS)
+            assert products.offset_ == pytest.approx(other.offset_, rel=1e-3)
+    for each in found:
+        if isinstance(model, KernelOneClass):
+            assert each.offset_ == pytest.approx(stored.offset_, rel=1e-3)
+        else:
+            assert_allclose(each.objective_, stored.objective_, rtol=3e-6)

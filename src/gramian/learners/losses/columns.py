@@ -14,7 +14,7 @@ from gramian.rows import ArrayRows
 BLOCK = 512  # rows of a matrix of inner products that a thread computes at a time
 
 
-class Columns(ABC):
+class ColumnSource(ABC):
     """A symmetric matrix.
 
     Attributes
@@ -22,14 +22,11 @@ class Columns(ABC):
     diagonal : array of shape (n,)
     most : int
         The largest number of rows and columns of a part.
-    wide : float
-        Rows farther from moving than this, times the range of the slopes, wait for a round.
     whole : array of shape (n, n) or None
         The matrix, if it is stored.
     """
 
     whole: np.ndarray | None = None
-    wide: float = 0.0
 
     def __init__(self, diagonal: np.ndarray, most: int) -> None:
         self.diagonal, self.most = diagonal.astype(np.float64), most
@@ -46,10 +43,8 @@ class Columns(ABC):
         return [slice(start, start + self.most) for start in range(0, count, self.most)]
 
 
-class Stored(Columns):
-    """A matrix in memory, where more rows cost little."""
-
-    wide = 1.0
+class Stored(ColumnSource):
+    """A matrix in memory."""
 
     def __init__(self, K: np.ndarray, most: int) -> None:
         super().__init__(np.diagonal(K), most)
@@ -71,7 +66,7 @@ def _add_rows(K: np.ndarray, numbers: np.ndarray, v: np.ndarray, out: np.ndarray
             out[k] += factor * row[k]
 
 
-class Products(Columns):
+class Products(ColumnSource):
     """Inner products of features in memory."""
 
     def __init__(self, Z: np.ndarray, most: int) -> None:
@@ -82,13 +77,11 @@ class Products(Columns):
         return inner_products(self.Z[numbers], self.Z.dtype)
 
     def times(self, numbers: np.ndarray, v: np.ndarray) -> np.ndarray:
-        theta = np.zeros(self.Z.shape[1])
-        for some in self._parts(len(numbers)):
-            theta += v[some].astype(self.Z.dtype) @ self.Z[numbers[some]]
+        theta = weighted_sum(self.Z, numbers, v)
         return (self.Z @ theta.astype(self.Z.dtype)).astype(np.float64)
 
 
-class Computed(Columns):
+class Computed(ColumnSource):
     """Values of a kernel, computed whenever they are needed."""
 
     def __init__(self, gram: Gram, most: int) -> None:
@@ -105,6 +98,15 @@ class Computed(Columns):
             columns = Gram(gram.kernel, gram.rows, gram.points.take(numbers[some]))
             out += array_ops.host_float64(columns.matmul(v[some]))
         return out
+
+
+def weighted_sum(Z: np.ndarray, numbers: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the sum of some rows of Z times v, in float64: large terms may cancel."""
+    out = np.zeros(Z.shape[1])
+    for start in range(0, len(numbers), BLOCK):
+        some = slice(start, start + BLOCK)
+        out += v[some] @ Z[numbers[some]].astype(np.float64)
+    return out
 
 
 def inner_products(Z: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.backend import numba_loops
-from gramian.learners.losses.columns import Columns
+from gramian.learners.losses.columns import ColumnSource
 from gramian.learners.losses.loss import Kinked
 
 LANES = 64  # extremes are found for each 64th row
 CHECKED = 64  # steps between two looks at the duality gap
 SAMPLED = 64  # rows that tell which are unlike the others
-MOST_ROWS = 0.6  # of all: if more may move, all do, and no part of the matrix is copied
+MOST_ROWS = 0.2  # of all: if more may move, all do, and no part of the matrix is copied
 TINY = 1e-12  # times the largest value of the diagonal: the least curvature
 
 
@@ -51,7 +51,7 @@ class Dual(NamedTuple):
 class Pairs:
     """Dual variables ``a`` with a given sum, their f = Ka, and the intercept b."""
 
-    def __init__(self, matrix: Columns, dual: Dual, total: float) -> None:
+    def __init__(self, matrix: ColumnSource, dual: Dual, total: float) -> None:
         self.matrix, self.dual, self.total, self.b = matrix, dual, total, 0.0
         n = len(matrix.diagonal)
         self.a, self.f = np.zeros(n), np.zeros(n)
@@ -77,7 +77,7 @@ class Pairs:
     def descend(self, tol: float, least: float, most: int) -> int:
         """Take up to ``most`` steps, until the gap is ``tol`` times the objective, or ``least``.
 
-        Return their number. In each round, only rows that may move soon take part; their gap falls
+        Return their number. In each round, only rows that may move now take part; their gap falls
         to a tenth, or to less if that takes no step.
         """
         steps, share = 0, 0.1
@@ -86,7 +86,7 @@ class Pairs:
             self.b, enough = now.b, tol * max(abs(now.value), least)
             if now.gaps.sum() <= enough or steps >= most or now.width <= 0.0:
                 return steps
-            chosen = now.movable(self.matrix.wide, self.matrix.most)
+            chosen = now.movable(self.matrix.most)
             theirs = float(now.gaps[chosen].sum())
             target = max(share, 0.3 * enough / now.gaps.sum()) * theirs if share else 0.0
             taken = self._round(chosen, target, most - steps)
@@ -128,9 +128,9 @@ class Standing(NamedTuple):
         gaps = loss - np.maximum(a, 0.0) * short + np.minimum(a, 0.0) * beyond
         return cls(b, value, gaps, float(largest - smallest), grows + b, -shrinks - b)
 
-    def movable(self, wide: float, most: int) -> np.ndarray:
-        """Return the rows that may move soon, those first that are farthest from their place."""
-        found = np.flatnonzero(np.minimum(self.rises, self.falls) <= wide * self.width)
+    def movable(self, most: int) -> np.ndarray:
+        """Return the rows that may move now, those first that are farthest from their place."""
+        found = np.flatnonzero(np.minimum(self.rises, self.falls) <= 0.0)
         if len(found) <= most:
             return found
         spread = found[np.random.default_rng(0).permutation(len(found))]  # many may be alike

@@ -23,11 +23,12 @@ from gramian.backend.threads import one_blas_thread, side_by_side
 from gramian.learners.losses.classification import Novelty
 from gramian.learners.losses.columns import (
     BLOCK,
-    Columns,
+    ColumnSource,
     Computed,
     Products,
     Stored,
     inner_products,
+    weighted_sum,
 )
 from gramian.learners.losses.exact import exact_solution
 from gramian.learners.losses.factored import as_solution, small_memory
@@ -162,7 +163,7 @@ class _Rows(NamedTuple):
     numbers: np.ndarray
     y: np.ndarray  # (n, 1)
     w: np.ndarray  # (n,)
-    matrix: Columns
+    matrix: ColumnSource
     Z: np.ndarray | None  # the features, if the matrix is not exact
     eps: float  # how much the matrix is rounded
 
@@ -175,7 +176,7 @@ class _Rows(NamedTuple):
         stores, most = _stores(problem), _most(problem)
         numbers = np.flatnonzero(w > 0) if stores or not problem.is_exact else np.arange(len(w))
         some, Z = len(numbers) < len(w), None
-        matrix: Columns
+        matrix: ColumnSource
         if not problem.is_exact:
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z
@@ -247,8 +248,9 @@ class _Judge:
         if Z is None:
             theta, f, squares = a, solver.f, float(a @ solver.f)
         else:
-            theta = (a.astype(Z.dtype) @ Z).astype(np.float64)
+            theta = weighted_sum(Z, np.flatnonzero(a), a[a != 0])
             f, squares = (Z @ theta.astype(Z.dtype)).astype(np.float64), float(theta @ theta)
+            solver.f = f  # the matrix has rounded more: further steps correct that
         value, dual = self._value(f, b, squares), -0.5 * alpha * squares
         for piece in self._pieces:
             beta = alpha * np.maximum(-piece.slope * a[:, None], 0.0)

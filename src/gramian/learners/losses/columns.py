@@ -66,7 +66,7 @@ def _add_rows(K: np.ndarray, numbers: np.ndarray, v: np.ndarray, out: np.ndarray
             out[k] += factor * row[k]
 
 
-class Products(ColumnSource):
+class InnerProducts(ColumnSource):
     """Inner products of features in memory."""
 
     def __init__(self, Z: np.ndarray, most: int) -> None:

@@ -25,7 +25,7 @@ from gramian.learners.losses.columns import (
     BLOCK,
     ColumnSource,
     Computed,
-    Products,
+    InnerProducts,
     Stored,
     inner_products,
     weighted_sum,
@@ -181,7 +181,7 @@ class _Rows(NamedTuple):
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z
             dtype = Z.dtype if is_available() else np.dtype(np.float64)
-            matrix = Stored(inner_products(Z, dtype), most) if stores else Products(Z, most)
+            matrix = Stored(inner_products(Z, dtype), most) if stores else InnerProducts(Z, most)
         elif stores:
             K = array_ops.to_numpy(problem.gram.dense())
             K = np.ascontiguousarray(K, dtype=K.dtype if is_available() else np.float64)

@@ -33,7 +33,7 @@ COMPARED = [
 ]  # fmt: skip
 QUICK = [("covtype", 3000), ("mnist", 3000), ("digits", 1797), ("blobs", 5000)]
 BLOBS = {"blobs": (16, 60, 1.5), "few blobs": (32, 10, 1.0)}  # columns, centres and their spread
-SEEDS = range(100, 110)
+SEEDS = range(200, 210)
 SMALL = ("satimage", 2300, 7)  # rows and clusters, for the exact matrix with default settings
 EQUAL = 0.01  # per cent of the objective
 

@@ -41,6 +41,7 @@ from gramian.rows import FeatureRows
 
 PASSES = 5  # of an iteration for each step with sums: it starts from a sample, so it takes fewer
 RENEWED = 12  # products in a step: with more, the next step has a new preconditioner
+WORTH = 3.0  # preconditioners, in passes, before a curvature that jumps gets a new one
 MOST_PRODUCTS = 200
 LITTLE = 0.25  # of what an iteration has gained
 LAST = 4.0  # times the tolerance: a step that gains less may be the last
@@ -104,7 +105,8 @@ class IteratedSpace(FactoredSpace):
         return here
 
     def direction(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._made_for is not self.loss or self._spent > self._renewal:
+        jumps = self.loss.eased and self._spent > WORTH * self._renewal
+        if self._made_for is not self.loss or jumps:
             if self._made_for is not self.loss and self._course.is_fast:
                 self._course = Course(coupled=self.loss.coupled)
             self._solvers = []  # their memory is that of the new ones

@@ -33,7 +33,8 @@ class Loss(ABC):
     kinked : bool
         Whether the loss is smoothed, and becomes narrower during a fit.
     eased : bool
-        Whether a small penalty is approached through larger ones.
+        Whether a small penalty is approached through larger ones, since the curvature of a row
+        jumps to 0 where its loss ends.
     """
 
     outputs: int = 1

@@ -22,7 +22,7 @@ def test_l1_distances_of_any_shape(dtype, n, m, d):
     rng = np.random.default_rng(n * m * d)
     x, y = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(m, d)).astype(dtype)
     out = np.full((n, m + 2), np.nan, dtype=dtype)
-    loop = numba_loops._compile(numba_loops._scaled_cityblock)
+    loop = numba_loops.compiled(numba_loops._scaled_cityblock)
     loop(x, np.ascontiguousarray(y.T), dtype(-0.5), out[:, 1:-1])
     np.testing.assert_allclose(
         out[:, 1:-1], -0.5 * cdist(x, y, "cityblock"), rtol=20 * np.finfo(dtype).eps
@@ -35,8 +35,8 @@ def test_l1_distances_of_any_shape(dtype, n, m, d):
 def test_the_laplacian_kernel_is_the_same_with_and_without(dtype, rng, monkeypatch):
     X, Y = rng.normal(size=(2100, 7)).astype(dtype), rng.normal(size=(1301, 7)).astype(dtype)
     used = []
-    loop = numba_loops._compile(numba_loops._scaled_cityblock)
-    monkeypatch.setattr(numba_loops, "_compile", lambda _: lambda *a: (used.append(1), loop(*a)))
+    loop = numba_loops.compiled(numba_loops._scaled_cityblock)
+    monkeypatch.setattr(numba_loops, "compiled", lambda _: lambda *a: (used.append(1), loop(*a)))
     compiled = Laplacian(0.3)(X, Y)
     assert used
     monkeypatch.setattr(numba_loops, "is_available", lambda: False)
@@ -56,7 +56,7 @@ def test_cosines_and_sines_of_any_shape_and_size(n, m, odd, largest):
     x = x.astype(np.float32)
     scale = rng.random(m).astype(np.float32)
     out = np.full((n, 2 * m - odd), np.nan, dtype=np.float32)
-    numba_loops._compile(numba_loops._scaled_cosines_and_sines, contract=True)(x, scale, out)
+    numba_loops.compiled(numba_loops._scaled_cosines_and_sines, contract=True)(x, scale, out)
     exact = np.concatenate((scale * np.cos(x.astype(float)), scale * np.sin(x.astype(float))), 1)
     np.testing.assert_allclose(out, exact[:, : 2 * m - odd], atol=6e-7)
 
@@ -68,9 +68,9 @@ def test_fourier_features_are_the_same_with_and_without(rng, monkeypatch):
     model = RandomFourier(RBF(0.3), 301, random_state=0).fit(X)
     used = []
     monkeypatch.setattr(numba_loops, "LEAST_FEATURES", 2100 * 301)
-    loop = numba_loops._compile(numba_loops._scaled_cosines_and_sines, contract=True)
+    loop = numba_loops.compiled(numba_loops._scaled_cosines_and_sines, contract=True)
     compiling = lambda *_, **__: lambda *a: (used.append(len(a[0])), loop(*a))  # noqa: E731
-    monkeypatch.setattr(numba_loops, "_compile", compiling)
+    monkeypatch.setattr(numba_loops, "compiled", compiling)
     compiled = model.transform(X)
     assert 0 < sum(used) < len(X)
     monkeypatch.setattr(numba_loops, "is_available", lambda: False)

@@ -101,7 +101,7 @@ def test_on_dask(model):
     with dask.config.set(scheduler="threads"):
         more = (MEKA(KERNEL, 30, n_blocks=2, random_state=0), "rbf") if model in WAYS else ()
         for kernel in (FEW, *more):
-            fresh = clone(model).set_params(kernel=kernel)
+            fresh = clone(model).set_params(kernel=kernel, tol=1e-6)
             here = clone(fresh).fit(X, y, np.ones(N))
             there = clone(fresh).fit(
                 da.from_array(X, chunks=(150, 3)),

@@ -57,4 +57,6 @@ def test_the_largest_rows_come_in_the_order_of_argmax():
         worth = rng.integers(-1, 5, size=n).astype(float)  # many equal ones
         expected = np.argsort(-worth, kind="stable")
         for count in range(1, n + 3):
-            np.testing.assert_array_equal(pivoted._falling(worth, count)[:count], expected[:count])
+            np.testing.assert_array_equal(
+                pivoted.worst_first(worth, count)[:count], expected[:count]
+            )

@@ -100,7 +100,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
             return _squared_differences(x, points, scale, out)
         fine = out.dtype == xp.float64 or array_ops.eps(out.dtype) * size <= tolerance
         if x is points and fine and not array_ops.is_foreign(x):
-            _own_squared_euclidean(moved[:, :d], moved[:, d], scale, out)
+            _own_squared_euclidean(moved[:, :d], scale, out)
         elif out.dtype == xp.float64:
             array_ops.matmul(moved, right, out)
         elif fine:
@@ -112,12 +112,16 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     return tile
 
 
-def _own_squared_euclidean(x: np.ndarray, norms: np.ndarray, scale: float, out: np.ndarray) -> None:
-    """The same of rows with themselves: BLAS needs half of the operations for such a product."""
+def _own_squared_euclidean(x: np.ndarray, scale: float, out: np.ndarray) -> None:
+    """The same of rows with themselves: BLAS needs half of the operations for such a product.
+
+    The norms are its diagonal, so that equal rows have a distance of 0.
+    """
     np.matmul(x, x.T, out=out)
+    norms = scale * np.diagonal(out)
     out *= -2.0 * scale
-    out += scale * norms[:, None]
-    out += scale * norms
+    out += norms[:, None]
+    out += norms
 
 
 def _cancels(size: float, tolerance: float) -> bool:

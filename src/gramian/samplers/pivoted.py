@@ -198,7 +198,7 @@ def greedy_block(
     numbers (p,) and the Cholesky factor (p, p) of their residual block.
     """
     worth = np.where(left > noise, left if weights is None else left * weights, -1.0)
-    falling = _falling(worth, candidates + 1)
+    falling = worst_first(worth, candidates + 1)
     rows, others = np.sort(falling[:candidates]), falling[candidates:]
     outside = max([(worth[i], -i) for i in others[:1]], default=(-1.0, 0))
     of_row = 1.0 if weights is None else weights[rows]
@@ -220,7 +220,7 @@ def greedy_block(
     return rows[chosen], np.tril(L[chosen, : len(chosen)])
 
 
-def _falling(worth: np.ndarray, count: int) -> np.ndarray:
+def worst_first(worth: np.ndarray, count: int) -> np.ndarray:
     """Return the ``count`` first row numbers, or a few more, in the order of falling worth (n,).
 
     Of equal rows the first comes first, as argmax has it.

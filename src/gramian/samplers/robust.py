@@ -14,7 +14,7 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
 from gramian.samplers.base import Landmarks, Sampler, dense_row_bytes, host_diagonal
 from gramian.samplers.centroids import KMeansCentres
-from gramian.samplers.pivoted import pivoted_cholesky
+from gramian.samplers.pivoted import pivoted_cholesky, worst_first
 
 __all__ = ["RobustCentres"]
 
@@ -23,6 +23,7 @@ INSPECTED, LEAST_INSPECTED = 128, 32  # rows explained worst, and as many random
 UNEVEN = 1.8  # what m further pivots would remove at their first one's rate, times what is left
 POOL, LEAST_POOL = 15, 3000  # rows per pivot, and at least
 FAR = 2  # of these, the rows explained worst
+ROUNDING = 100.0  # times the machine epsilon and the largest diagonal entry
 
 
 class RobustCentres(Sampler):
@@ -62,7 +63,8 @@ class RobustCentres(Sampler):
         n, (some, size) = gram.shape[0], self._sizes(gram.rows, m)
         if some < LEAST_INSPECTED:
             return centres
-        far = _largest(_coarse_residuals(gram, centres), min(max(some, FAR * m), n))
+        count = min(max(some, FAR * m), n)
+        far = worst_first(_coarse_residuals(gram, centres), count)[:count]
         inspected = _Pool.of(gram, far[:some], some, rng)
         if not inspected.is_uneven(gram, centres, m):
             return centres
@@ -143,7 +145,10 @@ class _Pool(NamedTuple):
 
 
 def _coarse_residuals(gram: Gram, centres: Landmarks) -> np.ndarray:
-    """Return k(x, x) less what a few of the centres explain, for each row; shape (n,)."""
+    """Return k(x, x) less what a few of the centres explain, for each row; shape (n,).
+
+    The unit is what may be rounded, so that rows that differ by rounding alone are equal.
+    """
     few = np.linspace(0, len(centres) - 1, len(centres) // COARSE + 2).astype(np.intp)
     points = array_ops.take_rows(centres.points, np.unique(few))
     root, tile = _inverse_root(gram, points), gram.kernel.against(points)
@@ -160,14 +165,9 @@ def _coarse_residuals(gram: Gram, centres: Landmarks) -> np.ndarray:
         label="residuals of centres",
     )
     left = host_diagonal(gram)
+    step = ROUNDING * array_ops.eps(gram.dtype) * max(float(left.max()), np.finfo(float).tiny)
     left -= array_ops.to_numpy(known)
-    return left
-
-
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of the largest values, in descending order."""
-    found = np.argpartition(values, len(values) - count)[len(values) - count :]
-    return found[np.argsort(-values[found], kind="stable")]
+    return np.round(left / step)
 
 
 def _inverse_root(gram: Gram, points: Array) -> np.ndarray:

@@ -90,9 +90,9 @@ def test_kernel_values_of_fit_and_features_are_counted(comparison):
     assert model.evaluations_ > sum(len(landmarks) ** 2 for landmarks in model.landmarks_)
     model = BKA(RBF(1.0), 10, n_blocks=2, ranks="equal", random_state=0).fit(X)
     expected = 0
-    for n in model.block_sizes_:  # landmarks with themselves, and with as many rows beside them
+    for n in model.block_sizes_:  # landmarks with themselves, and with twice as many other rows
         m = min(n, 3 * 5 + 10)
-        expected += m * (m + m + min(m, n - m))
+        expected += m * (m + m + min(2 * m, n - m))
     assert model.evaluations_ == expected
     fourier = compare(X, approximations="random fourier", sizes=[10], repeats=1).results[0]
     assert fourier.kernel_evaluations == 0

@@ -271,7 +271,8 @@ def span(x: Array, start: int, stop: int) -> Array:
 def take_rows(x: Array, indices: np.ndarray) -> Array:
     """Return rows of x in the order of ``indices``; those of a lazy array are computed."""
     if not is_foreign(x):
-        if type(x) is np.ndarray and np.asarray(indices).dtype.kind in "iu":
+        whole = type(x) is np.ndarray and x.flags.c_contiguous  # others would be copied first
+        if whole and np.asarray(indices).dtype.kind in "iu":
             return x.take(indices, axis=0)  # in half of the time
         return x[indices]
     if constant_of(x) is not None:

@@ -200,7 +200,7 @@ def support_vectors(data: Data) -> dict[str, Side]:
 
 def exact_support_vectors(data: Data) -> dict[str, Side]:
     def ours(seed: int) -> Any:
-        return KernelSVC(0.1, RBF(data.gamma), random_state=seed).fit(data.X, data.y)
+        return KernelSVC(0.1, Exact(RBF(data.gamma)), random_state=seed).fit(data.X, data.y)
 
     return {"gramian": ours, "SVC": their_support_vectors(data)}
 
@@ -282,7 +282,7 @@ def one_class(data: Data) -> dict[str, Side]:
     X = data.X[data.y == commonest(data)]
 
     def ours(seed: int) -> Any:
-        return KernelOneClass(0.1, RBF(data.gamma), random_state=seed).fit(X)
+        return KernelOneClass(0.1, Exact(RBF(data.gamma)), random_state=seed).fit(X)
 
     def theirs(seed: int) -> Any:
         return svm.OneClassSVM(gamma=data.gamma, nu=0.1).fit(X)

@@ -60,6 +60,14 @@ def used(monkeypatch):
     return problems
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    """The loop that numba compiles also takes the few rows of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(support_vectors, "LEAST_COMPILED", 100)
+        yield
+
+
 @pytest.mark.parametrize(
     "weights",
     [pytest.param(None, id="alike"), pytest.param(WEIGHTS, id="weighted", marks=pytest.mark.slow)],
@@ -151,6 +159,12 @@ def test_it_serves_what_it_can(used, monkeypatch):
     assert not used
     KernelSVC(0.3, Nystroem(KERNEL, 80, random_state=0)).fit(X, THREE)
     assert len(used) == 1
+
+
+def test_few_rows_do_not_wait_for_numba(monkeypatch):
+    monkeypatch.setattr(support_vectors, "LEAST_COMPILED", len(X) + 1)
+    monkeypatch.setattr(support_vectors, "Pairs", None)  # it would be called
+    assert fitted(MODELS[0], KERNEL).accuracy_ <= 1e-6
 
 
 def test_threads_change_nothing():

@@ -48,6 +48,7 @@ MOST_BYTES = 2**30  # of the matrix: beyond, its columns take longer than interi
 MANY_ROWS = 2000  # with more, and few features, interior points are faster
 MOST_STEPS = 50  # for each row: with more, other strategies are faster
 LEAST_TOL = 1e-6  # columns of libsvm are in float32
+LEAST_COMPILED = 500  # rows: with fewer, libsvm ends long before numba is imported
 MOST_ROWS = 6000  # that take part in a round, if not all
 FEW_COLUMNS = 2000  # rows: with more, a one-class machine computes the columns it needs
 ARRAYS = 30  # of one number per row that libsvm and the gap take
@@ -83,7 +84,7 @@ class SupportVectors(Strategy[LossProblem]):
             "pairs": threads * (8 * ARRAYS * n + _item(problem) * most**2),
             "blocks": 8 * config.n_threads() * min(BLOCK, n) * n if stores else 0,
         }
-        if not is_available():
+        if not _compiles(problem):
             amounts["columns"] = threads * min(4 * n**2, CACHE)
         if problem.is_exact:
             gram = problem.gram
@@ -124,9 +125,14 @@ class SupportVectors(Strategy[LossProblem]):
         return exact_solution(minimum._replace(point=point), problem.gram)
 
 
+def _compiles(problem: LossProblem) -> bool:
+    """Whether a compiled loop takes the steps; otherwise libsvm does."""
+    return problem.rows.shape[0] >= LEAST_COMPILED and is_available()
+
+
 def _item(problem: LossProblem) -> int:
     """Return the most bytes of a number of the matrix. Features may turn out to need float64."""
-    is_single = is_available() and isinstance(problem.matrix, Gram)
+    is_single = _compiles(problem) and isinstance(problem.matrix, Gram)
     return array_ops.itemsize(problem.matrix.dtype) if is_single else 8
 
 
@@ -149,7 +155,7 @@ def _stores(problem: LossProblem) -> bool:
 
 def _finds_columns(problem: LossProblem) -> bool:
     """Whether single columns can be computed at little cost."""
-    if not is_available():
+    if not _compiles(problem):
         return False
     if problem.is_exact:
         return type(problem.matrix) is Gram and not problem.gram.kernel.is_matrix
@@ -180,11 +186,11 @@ class _Rows(NamedTuple):
         if not problem.is_exact:
             Z = stored_features(problem)
             Z = Z[numbers] if some else Z
-            dtype = Z.dtype if is_available() else np.dtype(np.float64)
+            dtype = Z.dtype if _compiles(problem) else np.dtype(np.float64)
             matrix = Stored(inner_products(Z, dtype), most) if stores else InnerProducts(Z, most)
         elif stores:
             K = array_ops.to_numpy(problem.gram.dense())
-            K = np.ascontiguousarray(K, dtype=K.dtype if is_available() else np.float64)
+            K = np.ascontiguousarray(K, dtype=K.dtype if _compiles(problem) else np.float64)
             matrix = Stored(K[np.ix_(numbers, numbers)] if some else K, most)
         else:
             matrix = Computed(problem.gram, most)
@@ -212,7 +218,7 @@ def _minimum(problem: LossProblem, rows: _Rows) -> Minimum:
 
 
 def _solver(problem: LossProblem, rows: _Rows) -> Pairs | LibSVM:
-    if not is_available():
+    if not _compiles(problem):
         assert rows.matrix.whole is not None
         return LibSVM(problem, rows.y, rows.w, rows.matrix.whole)
     assert isinstance(problem.loss, Kinked)

@@ -30,6 +30,7 @@ from benchmarks._data import rows
 from benchmarks.harness import measure_growth, table
 from gramian import (
     RBF,
+    Exact,
     KernelLogisticRegression,
     KernelQuantileRegressor,
     KernelRidgeClassifier,
@@ -141,6 +142,7 @@ def against_svc(n: int, m: int) -> None:
         "squared hinge, Local": KernelSVC(
             0.1, Local(kernel, random_state=0), loss="squared_hinge", tol=1e-3
         ),
+        "hinge, exact": KernelSVC(0.1, Exact(kernel), tol=1e-3),
         "hinge, Local": KernelSVC(0.1, Local(kernel, random_state=0), tol=1e-3),
         f"squared hinge, {m:,} landmarks": KernelSVC(
             0.1, Nystroem(kernel, m, random_state=0), loss="squared_hinge", tol=1e-3, random_state=0

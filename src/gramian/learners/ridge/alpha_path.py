@@ -217,17 +217,29 @@ def gcv_errors(
     spectrum: Decomposition, sums: Sums, alphas: np.ndarray, repeats: Repeats | None, *,
     intercept: bool,
 ) -> np.ndarray:  # fmt: skip
-    """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed."""
+    """Return generalised cross-validation errors (n_alphas, n_targets); only sums are needed.
+
+    Where a fit nearly interpolates, what it misses and what it leaves free both vanish. Each is
+    summed direction by direction, from α / (λ + α), so that rounding does not decide their ratio.
+    """
     sums = sums if repeats is None else repeats.between(sums)
     errors = np.full((len(alphas), len(sums.squares)), np.inf)
-    values, signs = spectrum.values, spectrum.signs
-    for i in np.flatnonzero(values.min() + alphas > 0):
-        shifted = values + alphas[i]
-        explained = (signs * (shifted + alphas[i]) / shifted**2) @ spectrum.right**2
-        free = 1.0 - ((values / shifted).sum() + intercept) / sums.rows
-        # Where the fit interpolates, both parts vanish: rounding must not decide their ratio.
-        missed = np.maximum(sums.squares - explained, ROUNDED * sums.squares)
-        errors[i] = missed / sums.weight / max(free, ROUNDED) ** 2
+    most = sums.rows - intercept  # directions that targets can have
+    largest = np.argsort(-np.abs(spectrum.values), kind="stable")[:most]
+    values, sizes = spectrum.values[largest], np.abs(spectrum.values[largest])[:, None]
+    within = np.divide(
+        spectrum.right[largest] ** 2,
+        sizes,
+        where=sizes > 0,
+        out=np.zeros((len(sizes), len(errors.T))),
+    )
+    outside = np.zeros_like(sums.squares)
+    if len(values) < most:
+        outside = np.maximum(sums.squares - within.sum(axis=0), ROUNDED * sums.squares)
+    for i in np.flatnonzero(spectrum.values.min() + alphas > 0):
+        left = alphas[i] / (values + alphas[i])
+        free = (most - len(values) + left.sum()) / sums.rows
+        errors[i] = (outside + left**2 @ within) / sums.weight / max(free, ROUNDED) ** 2
     return errors
 
 

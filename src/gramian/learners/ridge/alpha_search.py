@@ -306,7 +306,7 @@ class _Tries:
         if system.rule.error == "gcv":
             n, sums = len(d), Sums.without_features(system.Y, system.weights)
             rows = sums.rows if repeats is None else repeats.distinct
-            mean = 1.0 - (n - alpha * n * float(g.mean())) / rows
+            mean = 1.0 - n / rows + alpha * n * float(g.mean()) / rows
             return ((alpha * d) ** 2).sum(axis=0) / system.weight / max(mean, ROUNDED) ** 2
         free, mass, within = alpha * g, float(len(g)), np.zeros(d.shape[1])
         if repeats is not None:

@@ -30,6 +30,7 @@ from gramian.learners.losses.local import LocalNewton
 from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.problem import LossProblem, LossSolution
 from gramian.learners.losses.support_vectors import SupportVectors
+from gramian.learners.losses.units import in_unit, out_of_unit, unit_of
 from gramian.matrices.block_function import BlockFunction
 from gramian.rows import Rows
 
@@ -208,7 +209,7 @@ class NumberLearner(LossLearner):
             )
         xp, weights = array_ops.namespace(y), problem.weights
         problem.loss.check(self, float(xp.min(y)), float(xp.max(y)))
-        total = y if weights is None else y * weights
+        total = _weighted(y, weights)
         with np.errstate(over="ignore"):
             squares = float(xp.sum(y * total))
         if not np.isfinite(squares):
@@ -216,6 +217,13 @@ class NumberLearner(LossLearner):
                 f"y of {type(self).__name__} is too large: the sum of its squares overflows. Use "
                 "another unit."
             )
-        mean = np.array([float(xp.sum(total)) / problem.weight])
-        start = problem.loss.start(mean)
-        self._keep(self._solved(replace(problem, y=y[:, None], start=start)))
+        mean = float(xp.sum(total)) / problem.weight
+        spread = float(xp.sum(_weighted(xp.abs(y - mean), weights))) / problem.weight
+        start = problem.loss.start(np.array([mean]))
+        problem = replace(problem, y=y[:, None], start=start)
+        unit = unit_of(problem.loss, spread, mean)
+        self._keep(out_of_unit(self._solved(in_unit(problem, unit)), unit))
+
+
+def _weighted(values: Array, weights: Array | None) -> Array:
+    return values if weights is None else values * weights

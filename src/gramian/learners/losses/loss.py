@@ -35,12 +35,16 @@ class Loss(ABC):
     eased : bool
         Whether a small penalty is approached through larger ones, since the curvature of a row
         jumps to 0 where its loss ends.
+    degree : int or None
+        The power of u that multiplies the loss if y and f are multiplied by u, and the lengths that
+        ``in_unit`` divides too; None if there is no such power.
     """
 
     outputs: int = 1
     coupled: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
     eased: ClassVar[bool] = False
+    degree: ClassVar[int | None] = None
 
     @abstractmethod
     def value(self, y: Array, f: Array) -> Array:
@@ -84,6 +88,14 @@ class Loss(ABC):
 
     def check(self, owner: object, least: float, largest: float) -> None:  # noqa: B027
         """Raise an error if targets from ``least`` to ``largest`` are not allowed."""
+
+    def size(self, spread: float) -> float:
+        """Return the size of errors that count, for targets with this spread."""
+        return spread
+
+    def in_unit(self, unit: float) -> Loss:
+        """Return the loss of targets and predictions that are measured in another unit."""
+        return self
 
     def statistics(self, y: Array, f: Array) -> Array:
         """Return numbers per row, shape (rows, outputs), whose sums ``refined`` gets."""

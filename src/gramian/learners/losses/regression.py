@@ -21,6 +21,7 @@ class Huber(Loss):
     each round of steps, it moves towards the best one for the residuals.
     """
 
+    degree = 1
     scale: float | None = None  # None before the first round: the loss is |y - f|
     least = 0.0  # the smallest scale, for targets that are met exactly
     before: tuple[float, float] | None = None  # the scale of the round before, and its change
@@ -67,6 +68,10 @@ class Huber(Loss):
             return None
         return self._scaled(scale, self.least, (self.scale, change))
 
+    def in_unit(self, unit: float) -> Loss:
+        scale = self.scale
+        return self if scale is None else self._scaled(scale / unit, self.least / unit)
+
     def _scaled(
         self, scale: float, least: float, before: tuple[float, float] | None = None
     ) -> Huber:
@@ -80,6 +85,8 @@ class Huber(Loss):
 
 class Quantile(Kinked):
     """τ max(0, y - f) + (1 - τ) max(0, f - y) for each level τ, smoothed."""
+
+    degree = 1
 
     def __init__(self, levels: Sequence[float] | np.ndarray) -> None:
         self.levels = np.asarray(levels, dtype=np.float64)
@@ -101,8 +108,16 @@ class Quantile(Kinked):
 class EpsilonInsensitive(Kinked):
     """max(0, |y - f| - epsilon), smoothed."""
 
+    degree = 1
+
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon
+
+    def size(self, spread: float) -> float:
+        return max(spread, self.epsilon)
+
+    def in_unit(self, unit: float) -> Loss:
+        return EpsilonInsensitive(self.epsilon / unit)
 
     def pieces(self, y: Array, f: Array) -> list[Piece]:
         e = self.epsilon
@@ -114,6 +129,8 @@ class EpsilonInsensitive(Kinked):
 
 class Expectile(Loss):
     """½ |τ - [y < f]| (y - f)² for each τ: asymmetric least squares."""
+
+    degree = 2
 
     def __init__(self, levels: Sequence[float] | np.ndarray) -> None:
         self.levels = np.asarray(levels, dtype=np.float64)

@@ -110,21 +110,24 @@ class Streamed(Strategy[System]):
             )
             right, e = image[:, :t], image[:, t : t + 1]
             mean = e / system.weight if system.intercept else np.zeros_like(e)
-            watch = Watch(None)
+            started = total[:, t + 1 :]
+            error = None
             if of_held_out:
                 held_out = _HeldOut(system, of_held_out[0][0], mean)
-                watch = Watch(held_out.error)
+                error = held_out.error
+            watch = _Watch(error, started + system.weight * (sample.mean - mean).T @ start)
 
             # (Z - 1 meanᵀ)ᵀ W (Z - 1 meanᵀ): were the mean taken out of ZᵀWZ instead, rounding
             # could leave negative eigenvalues.
             def apply(V: np.ndarray) -> np.ndarray:
                 shift = mean.T @ V
                 (image, total), *other = products.with_features(V, shift)
+                watch.total = total
                 if other:
                     held_out.look_at(other[0][0], shift)
                 return image - mean * total + alphas * V
 
-            done = image[:, t + 1 :] - mean * total[:, t + 1 :] + alphas * start
+            done = image[:, t + 1 :] - mean * started + alphas * start
             tol = max(system.tol, 50 * array_ops.eps(products.dtype))  # products are rounded
             theta, _, left = linalg.conjugate_gradients(
                 apply, right, precondition, tol=tol, max_iter=max_iter, watch=watch,
@@ -132,7 +135,7 @@ class Streamed(Strategy[System]):
             )  # fmt: skip
         solution = watch.solution(theta, left, tol)
         found = solution.coefficients
-        b = -(mean.T @ found)[0] if system.intercept else None
+        b = -(mean.T @ found + watch.sum / system.weight)[0] if system.intercept else None
         left_out = None
         if system.sampled is not None and not system.validates:
             left_out = _left_out(system, found, 0.0 if b is None else b, mean[:, 0], sample.inner)
@@ -206,6 +209,22 @@ def _preconditioning(factors: Factors, tol: float) -> tuple[float, float]:
     most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else n / r
     times = min(times, most, n / r)
     return times, iterations / times**EXPONENT
+
+
+class _Watch(Watch):
+    """Follows 1ᵀW(Z θ - 1 meanᵀθ) too, which rounding of the mean leaves for the intercept."""
+
+    def __init__(self, error: Callable[[Array, Array], float] | None, started: np.ndarray) -> None:
+        super().__init__(error)
+        self.sum = self._last = started  # of the solution so far, and of the last X
+        self.total = np.zeros_like(started)  # of the last direction
+
+    def __call__(self, X: Array, length: Array, left: float) -> bool:
+        self._last = self._last + length * self.total
+        stops = super().__call__(X, length, left)
+        if self._error is None or self.best is X:
+            self.sum = self._last
+        return stops
 
 
 class _HeldOut:

@@ -41,6 +41,8 @@ class Data(NamedTuple):
     y: np.ndarray  # classes
     T: np.ndarray  # rows to test on
     u: np.ndarray
+    usual: np.ndarray  # rows of the commonest class, as many as X or all there are
+    commonest: Any
     gamma: float
 
     @property
@@ -67,10 +69,14 @@ def load(name: str, n: int) -> Data | None:
     X, y = X[order], y[order]
     if len(X) - JUDGED < 0.9 * n:
         return None
-    T, u, X, y = X[:JUDGED], y[:JUDGED], X[JUDGED:][:n], y[JUDGED:][:n]
+    T, u, X, y = X[:JUDGED], y[:JUDGED], X[JUDGED:], y[JUDGED:]
+    values, counts = np.unique(y, return_counts=True)
+    commonest = values[counts.argmax()]
+    usual = X[y == commonest][:n]
+    X, y = X[:n], y[:n]
     some = X[:500]
     squared = np.square(some[:, None, :] - some[None, :250, :]).sum(axis=2)
-    return Data(name, X, y, T, u, float(1.0 / squared.mean()))
+    return Data(name, X, y, T, u, usual, commonest, float(1.0 / squared.mean()))
 
 
 @dataclass(frozen=True)
@@ -279,7 +285,7 @@ def sketch_error(data: Data, Z: np.ndarray) -> float:
 
 
 def one_class(data: Data) -> dict[str, Side]:
-    X = data.X[data.y == commonest(data)]
+    X = data.usual
 
     def ours(seed: int) -> Any:
         return KernelOneClass(0.1, Exact(RBF(data.gamma)), random_state=seed).fit(X)
@@ -290,14 +296,9 @@ def one_class(data: Data) -> dict[str, Side]:
     return {"gramian": ours, "OneClassSVM": theirs}
 
 
-def commonest(data: Data) -> Any:
-    values, counts = np.unique(data.y, return_counts=True)
-    return values[counts.argmax()]
-
-
 def not_found(data: Data, model: Any) -> float:
     """How badly rows of other classes are told from rows of the class that was fitted."""
-    return 1.0 - float(roc_auc_score(data.u == commonest(data), model.score_samples(data.T)))
+    return 1.0 - float(roc_auc_score(data.u == data.commonest, model.score_samples(data.T)))
 
 
 JOBS = [

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
+from gramian.backend.threads import one_blas_thread
 from gramian.kernels import learning, refining
 from gramian.kernels.base import ProfileKernel
 from gramian.kernels.leave_one_out import draw as draw_with_targets
@@ -62,7 +63,12 @@ class GammaKernel(ProfileKernel):
     ) -> GammaKernel:
         if self.learned_parameters():
             self._learn(rows, rng, weights, y)
-            return self
+        else:
+            self._fit_gamma(rows, rng, weights)
+        return self
+
+    @one_blas_thread()  # for so few rows, threads of BLAS take longer
+    def _fit_gamma(self, rows: Rows, rng: np.random.Generator, weights: Array | None) -> None:
         gamma = self._given()
         some: Callable[[int], Array] = partial(draw, rows, rng, weights)
         if gamma is None:
@@ -74,7 +80,6 @@ class GammaKernel(ProfileKernel):
                 some = lambda most: sample[:most]  # noqa: E731
         self.gamma_ = gamma
         self._warn_if_flat(some)
-        return self
 
     def learned_parameters(self) -> list[str]:
         """Return the names of the parameters that are learned from a target."""

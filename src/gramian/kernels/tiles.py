@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 TILE_COLUMNS = 1024
 SQUARE = 384  # rows and points of a tile in a symmetric matrix in memory
+# Threads share this many numbers of points, and multiplications in a symmetric matrix; fewer take
+# less time than waking threads.
+LEAST_POINTS, LEAST_PRODUCTS = 2**20, 2**25
 SYMMETRIC_TILES = 4  # at least, side by side in a symmetric matrix, so that nearly half is mirrored
 NARROW_TILE = 128
 DEVICE_COLUMNS = 16_384  # smaller tiles would leave a GPU idle
@@ -72,8 +75,8 @@ def dense(
     if symmetric and type(rows) is ArrayRows and points is rows and not _is_foreign(rows):
         if out is None:
             out = array_ops.empty(shape, rows.place.reference, dtype)
-        _fill_lower(kernel, rows, out)
-        return _completed(kernel, rows, out)
+        _fill_squares(kernel, rows, out)
+        return array_ops.set_diagonal(out, kernel.diagonal(rows))
     spans = column_spans(points, SYMMETRIC_TILES if symmetric else 1)
     tiles = [(span, kernel.against(points.take(range(*span)))) for span in spans]
 
@@ -114,15 +117,17 @@ def _completed(kernel: Kernel, rows: Rows, out: Array) -> Array:
     return array_ops.mirror_lower(array_ops.set_diagonal(out, kernel.diagonal(rows)))
 
 
-def _fill_lower(kernel: Kernel, rows: ArrayRows, out: Array) -> None:
-    """Fill the lower triangle of the kernel matrix of rows in memory, in squares.
+def _fill_squares(kernel: Kernel, rows: ArrayRows, out: Array) -> None:
+    """Fill the kernel matrix of rows in memory, but for its diagonal, in squares.
 
-    The longest rows of squares come first, so that threads end together.
+    Those below the diagonal are copied above it while they are in cache. The longest rows of
+    squares come first, so that threads end together.
     """
     spans = even_spans(0, rows.shape[0], SQUARE)
     points = [rows.take(range(*span)) for span in spans]
-    workers = 1 if kernel.serial else config.n_threads()
-    tiles = list(in_order(kernel.against, points, workers, "points"))
+    n, d = rows.shape
+    most = 1 if kernel.serial else config.n_threads()
+    tiles = list(in_order(kernel.against, points, most if n * d >= LEAST_POINTS else 1, "points"))
 
     def fill(i: int) -> None:
         start, stop = spans[i]
@@ -131,8 +136,13 @@ def _fill_lower(kernel: Kernel, rows: ArrayRows, out: Array) -> None:
             result = tile(points[i], target)
             if result is not target:
                 target[...] = result
+            if first < start:
+                out[first:last, start:stop] = target.T
+            else:
+                array_ops.mirror_lower(target)
 
     longest_first = range(len(spans) - 1, -1, -1)
+    workers = most if n * n * d >= LEAST_PRODUCTS else 1
     deque(in_order(fill, longest_first, workers, "kernel matrix"), maxlen=0)
 
 

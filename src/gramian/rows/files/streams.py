@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ MAGIC = {
 }
 _OPEN: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
+NATIVE = ("", "gzip", "bz2", "zstd")  # what pyarrow reads without Python
+LONGEST_WAIT = 0.1  # seconds
 
 
 def compression(path: Path) -> str:
@@ -54,6 +57,63 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     else:
         with _OPEN.get(kind, open)(path, "rb") as file:
             yield file
+
+
+@contextmanager
+def readable_by_arrow(path: Path) -> Iterator[Any]:
+    """Open a file for a reader of pyarrow, without Python where that is possible."""
+    kind = compression(path)
+    if kind in NATIVE:
+        import pyarrow
+
+        with pyarrow.input_stream(str(path), compression=kind or None) as file:
+            yield file
+    else:
+        with unpacked(path) as file, lent(file) as borrowed:
+            yield borrowed
+
+
+@contextmanager
+def lent(file: IO[bytes]) -> Iterator[io.RawIOBase]:
+    """Lend a file to a reader of pyarrow, and take it back.
+
+    pyarrow reads ahead in a thread of its own. If this thread still calls Python while the process
+    exits, the process is aborted, so what is left of the file seems empty to it from now on.
+    """
+    borrowed = _Lent(file)
+    try:
+        yield borrowed
+    finally:
+        borrowed.take_back()
+
+
+class _Lent(io.RawIOBase):
+    """A file that ends once it is taken back."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._reading = threading.Lock()
+        self._is_back = False
+        self._ended = threading.Event()  # whether the borrower knows that nothing follows
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with self._reading:
+            data = b"" if self._is_back else self._file.read(size)
+        if not data:
+            self._ended.set()
+        return data
+
+    def take_back(self) -> None:
+        """Let the read that goes on finish, and wait until the borrower has seen the end.
+
+        A borrower that has read far enough ahead does not read again: the wait is short.
+        """
+        with self._reading:
+            self._is_back = True
+        self._ended.wait(LONGEST_WAIT)
 
 
 def chunks(path: Path) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import pyarrow
@@ -177,13 +177,19 @@ class CsvFile(ArrowFile):
         return "utf8" if rewritten or encoding.startswith("utf-8") else encoding
 
     @contextmanager
-    def _bytes(self) -> Iterator[IO[bytes]]:
+    def _bytes(self) -> Iterator[Any]:
         """Open the file for pyarrow, which takes one sign for a separator."""
         if self.dialect.separator == dialects.WHITE_SPACE:
-            with self._text(self.dialect.encoding) as lines:
-                yield streams.of_lines(self.dialect.unified(lines))
-        else:
-            with streams.unpacked(self.path) as file:
+            with (
+                self._text(self.dialect.encoding) as lines,
+                streams.lent(streams.of_lines(self.dialect.unified(lines))) as file,
+            ):
+                yield file
+        elif self._stream_encoding() == "utf8":
+            with streams.readable_by_arrow(self.path) as file:
+                yield file
+        else:  # pyarrow calls Python's decoders
+            with streams.unpacked(self.path) as unpacked, streams.lent(unpacked) as file:
                 yield file
 
     @contextmanager

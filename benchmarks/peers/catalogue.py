@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.peers import features, kernels, learners, start
+from benchmarks.peers import clusters, exact, features, kernels, learners, start
 from benchmarks.peers.data import Scale
 from benchmarks.peers.job import Job
 
 
 def jobs(scale: Scale) -> list[Job]:
     """All jobs of this scale; the quick run has some of each kind."""
-    found = [job for family in (kernels, features, learners, start) for job in family.jobs(scale)]
+    families = (kernels, features, learners, clusters, exact, start)
+    found = [job for family in families for job in family.jobs(scale)]
     return [job for job in found if job.brief] if scale.name == "quick" else found

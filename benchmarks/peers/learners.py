@@ -139,32 +139,32 @@ def _lloyd(name: str, m: int, k: int, scale: Scale) -> Job:
         f"k-means step on the same features, {TITLES[name]}, m = {m}, k = {k}, float32",
         Data(f"features of {base.key}", make),
         (
-            Contender(OURS, partial(_our_centres, k), "gramian"),
-            Contender("scikit-learn KMeans", partial(_their_centres, k, "sklearn.cluster")),
+            Contender(OURS, partial(our_centres, k), "gramian"),
+            Contender("scikit-learn KMeans", partial(their_centres, k, "sklearn.cluster")),
             Contender(
                 "scikit-learn-intelex KMeans",
-                partial(_their_centres, k, "sklearnex.cluster"),
+                partial(their_centres, k, "sklearnex.cluster"),
                 "sklearnex",
             ),
             Contender("faiss Kmeans", partial(_faiss_centres, k), "faiss"),
         ),
-        Quality("objective", _mean_squared_distance),
-        work=_lloyd_work,
+        Quality("objective", mean_squared_distance),
+        work=lloyd_work,
         brief=name == "mnist",
     )
 
 
-def _our_centres(k: int, inputs: Inputs) -> Call:
+def our_centres(k: int, inputs: Inputs, n_init: int = N_INIT) -> Call:
     Z = inputs["X"]
-    options: Any = {"n_init": N_INIT, "max_iter": MAX_ITER}
+    options: Any = {"n_init": n_init, "max_iter": MAX_ITER}
     return lambda seed: KernelKMeans(k, kernel=GivenFeatures(), random_state=seed, **options).fit(Z)
 
 
-def _their_centres(k: int, module: str, inputs: Inputs) -> Call:
+def their_centres(k: int, module: str, inputs: Inputs, n_init: int = N_INIT) -> Call:
     from importlib import import_module
 
     make, Z = import_module(module).KMeans, inputs["X"]
-    options: Any = {"n_init": N_INIT, "max_iter": MAX_ITER}
+    options: Any = {"n_init": n_init, "max_iter": MAX_ITER}
     return lambda seed: make(k, random_state=seed, **options).fit(Z)
 
 
@@ -190,7 +190,7 @@ def _centres(model: Any) -> np.ndarray:
     raise TypeError(f"{type(model).__name__} has no centres")
 
 
-def _mean_squared_distance(inputs: Inputs) -> Callable[[Any], float]:
+def mean_squared_distance(inputs: Inputs) -> Callable[[Any], float]:
     Z = inputs["X"]
 
     def mean(model: Any) -> float:
@@ -205,7 +205,7 @@ def _mean_squared_distance(inputs: Inputs) -> Callable[[Any], float]:
     return mean
 
 
-def _lloyd_work(inputs: Inputs, model: KernelKMeans) -> Work:
+def lloyd_work(inputs: Inputs, model: KernelKMeans) -> Work:
     Z = inputs["X"]
     return Work(
         model.n_iter_ * 2 * Z.size * model.n_clusters, model.n_iter_ * Z.nbytes, str(Z.dtype)

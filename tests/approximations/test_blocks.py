@@ -123,23 +123,30 @@ def test_new_rows_follow_the_dense_formula(X):
     np.testing.assert_allclose(F_new @ F.T, Z_new @ S @ Z.T, atol=1e-7)
 
 
-def test_links_are_the_least_squares_fit(X, monkeypatch):
+@pytest.mark.parametrize("dropped", [None, 0.2, 0.8])
+def test_links_are_the_least_squares_fit(X, monkeypatch, dropped):
     caught = {}
 
-    def spy(kernel, bases, linked, original=link_matrix):
-        caught.update(bases=bases, S=original(kernel, bases, linked))
+    def spy(gram, bases, linked, original=link_matrix):
+        caught.update(bases=bases, linked=linked, S=original(gram, bases, linked))
         return caught["S"]
 
     monkeypatch.setattr("gramian.approximations.blocks.meka.link_matrix", spy)
-    MEKA(KERNEL, 30, n_blocks=2, psd=None, random_state=0).fit(X)
-    (first, second), S = caught["bases"], caught["S"]
-    left, right = (b.map.features(b.points) for b in (first, second))
-    K = KERNEL(first.points, second.points)
-    fitted = np.linalg.lstsq(left, np.linalg.lstsq(right, K.T, rcond=None)[0].T, rcond=None)[0]
-    np.testing.assert_allclose(S[: first.rank, first.rank :], fitted, atol=1e-8)
-    np.testing.assert_array_equal(S[: first.rank, : first.rank], np.eye(first.rank))
-    landmarks = first.map.points
-    np.testing.assert_array_equal(first.points[: len(landmarks)], landmarks)
+    MEKA(KERNEL, 30, n_blocks=6, psd=None, link_fraction=dropped, random_state=0).fit(X)
+    bases, linked, S = caught["bases"], caught["linked"], caught["S"]
+    assert linked.sum() == round((1 - (dropped or 0)) * 15) * 2
+    features = [basis.map.features(basis.points) for basis in bases]
+    edges = np.cumsum([0, *(basis.rank for basis in bases)])
+    spans = [slice(*edges[i : i + 2]) for i in range(len(bases))]
+    expected = np.eye(edges[-1])
+    for s, t in np.argwhere(linked):
+        K = KERNEL(bases[s].points, bases[t].points)
+        half = np.linalg.lstsq(features[t], K.T, rcond=None)[0]
+        expected[spans[s], spans[t]] = np.linalg.lstsq(features[s], half.T, rcond=None)[0]
+    np.testing.assert_allclose(S, expected, atol=1e-8)
+    for basis in bases:
+        landmarks = basis.map.points
+        np.testing.assert_array_equal(basis.points[: len(landmarks)], landmarks)
 
 
 # Positive semi-definiteness

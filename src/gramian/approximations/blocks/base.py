@@ -93,6 +93,7 @@ class BlockApproximation(Approximation):
                 lambda i, rng: find_basis(grams[i], int(ranks[i]), sampler, rng, targets[i]),
                 grams,
                 rng,
+                (1 + FURTHER) * points_of(int(ranks.max())),
             )
         self.ranks_ = np.array([basis.rank for basis in self._bases])
         self.landmarks_ = [basis.landmarks for basis in self._bases]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,12 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import is_real
 from gramian.backend.threads import side_by_side
-from gramian.kernels import Kernel, tiles
+from gramian.kernels import tiles
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
+
+STRIP_POINTS = 512  # of the blocks whose links are computed at once
+MOST_SPARE = 1.25  # kernel values computed at once, as a multiple of those that links need
 
 
 class LinkRule(NamedTuple):
@@ -64,34 +68,76 @@ def linked_blocks(gram: Gram, centres: Array, rule: LinkRule | None) -> np.ndarr
     return linked & linked.T
 
 
-def link_matrix(kernel: Kernel, bases: list[Basis], linked: np.ndarray) -> np.ndarray:
+def link_matrix(gram: Gram, bases: list[Basis], linked: np.ndarray) -> np.ndarray:
     """Return S, of shape (total rank, total rank): identity blocks, and links between blocks.
 
     The link L of blocks s and t is the least-squares fit of K(V_s, V_t) = Z_s L Z_tᵀ on the sampled
     points V. Links are computed where the points are; S is on the host.
     """
-    xp, edges = array_ops.namespace(bases[0].inverse), np.cumsum([0, *(b.rank for b in bases)])
+    kernel, xp = gram.kernel, array_ops.namespace(bases[0].inverse)
+    edges = _edges([basis.rank for basis in bases])
+    counts = [int(basis.inverse.shape[1]) for basis in bases]
     S = array_ops.like(np.eye(edges[-1]), bases[0].inverse)
 
-    def fill(s: int) -> None:
-        partners = s + 1 + np.flatnonzero(linked[s, s + 1 :])
-        if not len(partners):
-            return
-        points = array_ops.concat_rows([bases[t].points for t in partners])
-        K = tiles.dense(kernel, ArrayRows(bases[s].points), ArrayRows(points))
-        from_left, start = bases[s].inverse @ array_ops.astype(K, xp.float64), 0
-        for t in partners:
-            stop = start + bases[t].inverse.shape[1]
-            link = from_left[:, start:stop] @ xp.matrix_transpose(bases[t].inverse)
-            S[edges[s] : edges[s + 1], edges[t] : edges[t + 1]] = link
-            S[edges[t] : edges[t + 1], edges[s] : edges[s + 1]] = xp.matrix_transpose(link)
-            start = stop
+    def fill(strip: _LinkedBlocks) -> int:
+        members, partners = strip
+        left, right = (_points([bases[i] for i in blocks]) for blocks in strip)
+        K = array_ops.astype(tiles.dense(kernel, left, right), xp.float64)
+        rows = pairwise(_edges([counts[s] for s in members]))
+        halves = [bases[s].inverse @ K[slice(*r), :] for s, r in zip(members, rows, strict=True)]
+        half, tops = array_ops.concat_rows(halves), _edges([bases[s].rank for s in members])
+        columns = pairwise(_edges([counts[t] for t in partners]))
+        for t, span in zip(partners, columns, strict=True):
+            links = half[:, slice(*span)] @ xp.matrix_transpose(bases[t].inverse)
+            right_of = slice(edges[t], edges[t + 1])
+            for s, rows_of_s in zip(members, pairwise(tops), strict=True):
+                if linked[s, t]:
+                    below, link = slice(edges[s], edges[s + 1]), links[slice(*rows_of_s), :]
+                    S[below, right_of] = link
+                    S[right_of, below] = xp.matrix_transpose(link)
+        return int(K.shape[0] * K.shape[1])
 
-    side_by_side(fill, range(len(bases)), "links", serial=kernel.serial or array_ops.is_foreign(S))
+    serial = kernel.serial or array_ops.is_foreign(S)
+    gram.evaluations += sum(side_by_side(fill, _strips(counts, linked), "links", serial=serial))
     return array_ops.to_numpy(S)
 
 
-def link_evaluations(bases: list[Basis], linked: np.ndarray) -> int:
-    """Return how many kernel values ``link_matrix`` evaluates."""
-    counts = np.array([basis.inverse.shape[1] for basis in bases])
-    return int(counts @ np.triu(linked, k=1) @ counts)
+def _edges(sizes: list[int]) -> list[int]:
+    return list(accumulate(sizes, initial=0))
+
+
+def _points(bases: list[Basis]) -> ArrayRows:
+    return ArrayRows(array_ops.concat_rows([basis.points for basis in bases]))
+
+
+class _LinkedBlocks(NamedTuple):
+    """Neighbouring blocks, and all blocks to their right that one of them is linked to."""
+
+    members: list[int]
+    partners: np.ndarray
+
+
+def _strips(counts: list[int], linked: np.ndarray) -> list[_LinkedBlocks]:
+    """Divide links into strips whose kernel values are computed at once.
+
+    ``counts`` has the number of points of each block. A large product takes less time than many
+    small ones. A strip grows while most of its kernel values are needed.
+    """
+    sizes, above = np.asarray(counts), np.triu(linked, k=1)
+    strips: list[_LinkedBlocks] = []
+    needed_before = 0
+    for s in range(len(sizes)):
+        partners = np.flatnonzero(above[s])
+        if not len(partners):
+            continue
+        needed = int(sizes[s] * sizes[partners].sum())
+        if strips:
+            members = [*strips[-1].members, s]
+            union = np.union1d(strips[-1].partners, partners)
+            rows, both = sizes[members].sum(), needed_before + needed
+            if rows <= STRIP_POINTS and rows * sizes[union].sum() <= MOST_SPARE * both:
+                strips[-1], needed_before = _LinkedBlocks(members, union), both
+                continue
+        strips.append(_LinkedBlocks([s], partners))
+        needed_before = needed
+    return strips

@@ -10,8 +10,8 @@ import numpy as np
 from gramian.approximations.blocks.base import BlockApproximation, BlocksPlan
 from gramian.approximations.blocks.basis import FURTHER, SAMPLED_EXTRA, SAMPLED_PER_RANK, points_of
 from gramian.approximations.blocks.links import (
+    STRIP_POINTS,
     LinkRule,
-    link_evaluations,
     link_matrix,
     linked_blocks,
 )
@@ -128,7 +128,8 @@ class MEKA(BlockApproximation):
         wide = 8 * rows.row_bytes // array_ops.itemsize(rows.dtype)  # a row in float64
         points = (1 + FURTHER) * (SAMPLED_PER_RANK * total + SAMPLED_EXTRA * count)
         points = min(points, rows.shape[0])
-        largest = min((1 + FURTHER) * points_of(-(-3 * total // (2 * count))), points)
+        largest = (1 + FURTHER) * points_of(-(-3 * total // (2 * count)))
+        largest = min(max(largest, STRIP_POINTS), points)
         at_once = min(config.n_threads(), count)
         links = at_once * (3 * 8 * largest * points // 2 + 3 * points * wide)
         square, kept = 8 * total**2, plan.kept
@@ -145,8 +146,7 @@ class MEKA(BlockApproximation):
             self.links_ = linked_blocks(gram, self.centres_, LinkRule.of(self, LINK_RULES))
             if not self.links_.any():  # BKA: K̃ is block-diagonal and positive semi-definite
                 return None
-            S = link_matrix(gram.kernel, bases, self.links_)
-            gram.evaluations += link_evaluations(bases, self.links_)
+            S = link_matrix(gram, bases, self.links_)
         links: np.ndarray | None = self.links_
         with self._timed("psd", small=len(S) <= 1000):
             if self.psd is not None and not linalg.is_psd(S):

@@ -22,6 +22,7 @@ from gramian.samplers.plus_plus import plus_plus
 
 CLUSTERED_ROWS = 10_000  # k-means uses at most this many rows, or a hundred per block
 LEAST_CLUSTERED = 5_000
+DRAWN_FROM = 50  # rows for each block's first centre
 SETTLED = 1e-4  # k-means ends when a pass lowers its objective by less than this part of it
 SPECTRAL_ROWS = 2_000  # spectral clustering at most this many: it needs their whole matrix
 PARTITIONS = ("kmeans", "balanced", "spectral", "random")
@@ -118,7 +119,9 @@ def _kmeans_centres(rows: Rows, count: int, rng: np.random.Generator) -> Array:
     if not array_ops.issparse(sample) or as_dense <= config.memory_budget() // 4:
         sample = array_ops.to_numpy(array_ops.dense(sample))
     middle = centred(sample)
-    starts = plus_plus(Gram(Linear(), sample), count, rng)
+    # Few rows are enough to draw first centres from: Lloyd's steps move them to those of all.
+    few = np.sort(rng.choice(size, size=min(size, DRAWN_FROM * count), replace=False))
+    starts = few[plus_plus(Gram(Linear(), array_ops.take_rows(sample, few)), count, rng)]
     # Where rows coincide there are fewer, and centres coincide; their empty blocks are merged.
     centres, _ = lloyd(sample, np.resize(starts, count), steps=100, tol=SETTLED)
     return array_ops.like(centres + middle, rows.place.reference, rows.xp.float64)

@@ -16,6 +16,7 @@ from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
 Result = TypeVar("Result")
+LEAST_ORDER = 500  # of matrices whose decompositions threads share
 
 
 def choose_ranks(
@@ -37,7 +38,7 @@ def choose_ranks(
         values = scipy.linalg.eigvalsh(K, check_finite=False)[::-1]
         return np.maximum(values, 0.0) * (n / len(rows))
 
-    return ranks_by_spectrum(each_block(spectrum, grams, rng), sizes, total)
+    return ranks_by_spectrum(each_block(spectrum, grams, rng, sample), sizes, total)
 
 
 def sampled_rows(total: int, count: int) -> int:
@@ -49,10 +50,16 @@ def each_block(
     function: Callable[[int, np.random.Generator], Result],
     grams: list[Gram],
     rng: np.random.Generator,
+    order: int,
 ) -> list[Result]:
-    """Call ``function(i, generator)`` for each block in threads, each with its own generator."""
+    """Call ``function(i, generator)`` for each block, each with its own generator.
+
+    ``order`` is that of the matrices that it decomposes. If it is large, threads share the blocks.
+    Many small calls would wait for the interpreter in threads.
+    """
     generators = rng.spawn(len(grams))
-    serial = grams[0].kernel.serial or array_ops.is_foreign(grams[0].rows.place.reference)
+    serial = order < LEAST_ORDER or grams[0].kernel.serial
+    serial = serial or array_ops.is_foreign(grams[0].rows.place.reference)
     blocks = range(len(grams))
     return side_by_side(lambda i: function(i, generators[i]), blocks, "blocks", serial=serial)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import bz2
 import gzip
 import io
 import lzma
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +31,7 @@ MAGIC = {
 _OPEN: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 PACKED = (".gz", ".bz2", ".zst", ".xz", ".zip")
 NATIVE = ("", "gzip", "bz2", "zstd")  # what pyarrow reads without Python
-LONGEST_WAIT = 0.1  # seconds
+LONGEST_WAIT, REST = 0.1, 0.05  # seconds
 
 
 def compression(path: Path) -> str:
@@ -78,13 +81,21 @@ def lent(file: IO[bytes]) -> Iterator[io.RawIOBase]:
     """Lend a file to a reader of pyarrow, and take it back.
 
     pyarrow reads ahead in a thread of its own. If this thread still calls Python while the process
-    exits, the process is aborted, so what is left of the file seems empty to it from now on.
+    exits, the process is aborted, so what is left of the file seems empty to it from now on. Then
+    it still frees what it has read, for which it waits for Python once more.
     """
+    _rest_before_exit()
     borrowed = _Lent(file)
     try:
         yield borrowed
     finally:
         borrowed.take_back()
+
+
+@cache
+def _rest_before_exit() -> None:
+    """Let threads that wait for Python have it before the process ends."""
+    atexit.register(time.sleep, REST)
 
 
 class _Lent(io.RawIOBase):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from gramian import RBF, ArrayRows, Gram, MemoryBudgetError, config_context, get
 from gramian.backend.config import format_bytes, free_memory, memory_budget, n_threads, parse_bytes
 from gramian.backend.threads import one_blas_thread
 from gramian.rows import even_spans
+from gramian.rows.arrays import far_apart
 
 
 @given(start=st.integers(0, 50), n=st.integers(0, 500), most=st.integers(1, 80))
@@ -22,6 +24,15 @@ def test_spans_cover_all_rows_once(start, n, most):
     spans = even_spans(start, start + n, most)
     assert [i for a, b in spans for i in range(a, b)] == list(range(start, start + n))
     assert all(0 < b - a <= most for a, b in spans)
+
+
+@given(count=st.integers(0, 200), threads=st.integers(2, 9))
+def test_threads_that_take_spans_in_turns_work_far_apart(count, threads):
+    order = far_apart(range(count), threads)
+    assert sorted(order) == list(range(count))
+    share = -(-count // threads)
+    assert all(abs(i - j) >= share - 1 for i, j in pairwise(order))
+    assert far_apart(range(count), 1) == list(range(count))
 
 
 def test_blocks_keep_the_budget(rng):

@@ -51,6 +51,11 @@ class BlockRows(Rows):
     # centre of a kernel's points.
     _held: int = 2
 
+    @property
+    def _is_in_memory(self) -> bool:
+        """Whether blocks may be read in any order at no cost."""
+        return False
+
     @abstractmethod
     def block(self, start: int, stop: int) -> Array:
         """Return rows start to stop as an array in memory, in the working dtype."""
@@ -67,7 +72,7 @@ class BlockRows(Rows):
             if result is not target:
                 target[...] = result
 
-        deque(self._run(one, (*aligned, out), walk), maxlen=0)
+        deque(self._run(one, (*aligned, out), walk, apart=self._is_in_memory), maxlen=0)
         return out
 
     def _sum(self, function: BlockSum, aligned: Aligned, state: State, walk: Walk) -> Sums:
@@ -90,8 +95,13 @@ class BlockRows(Rows):
         blocks = min(size.threads * min(size.rows, n), n) * size.row_bytes
         return blocks + (size.waiting + 2) * result_bytes
 
-    def _run(self, function: Callable[..., T], aligned: Aligned, walk: Walk) -> Iterator[T]:
-        """Yield ``function(block, *aligned_blocks)`` for each block of rows, in their order."""
+    def _run(
+        self, function: Callable[..., T], aligned: Aligned, walk: Walk, *, apart: bool = False
+    ) -> Iterator[T]:
+        """Yield ``function(block, *aligned_blocks)`` for each block of rows, in their order.
+
+        If ``apart``, blocks at the same time are far from each other, and so is their order.
+        """
         size = self._blocking(walk.row_bytes or 0, walk.result_bytes)
         if size.threads * size.row_bytes > config.memory_budget():
             config.check_fits(
@@ -106,6 +116,8 @@ class BlockRows(Rows):
             return function(read(), *[array_ops.span(a, start, stop) for a in aligned])
 
         threads = 1 if walk.serial else size.threads
+        if apart:
+            spans = far_apart(spans, threads)
         return in_order(one, self._blocks(spans), threads, walk.label, len(spans), size.waiting)
 
     def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
@@ -174,6 +186,10 @@ class ArrayRows(BlockRows):
     @property
     def xp(self) -> Namespace:
         return array_ops.namespace(self.data)
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return not array_ops.is_on_disk(self.data)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.data.dtype})"
@@ -287,3 +303,13 @@ def even_spans(start: int, stop: int, most: int) -> list[tuple[int, int]]:
         return [(start, stop)] if n > 0 else []
     count = min(-(-n // most // 4) * 4, n)
     return list(pairwise([start + n * i // count for i in range(count + 1)]))
+
+
+def far_apart(spans: Sequence[T], threads: int) -> list[T]:
+    """Reorder spans so that threads that take them in turn each work on a region of their own.
+
+    Results of neighbouring blocks share pages of memory. If these are new, and two threads write to
+    them first, each clears the whole page.
+    """
+    share = -(-len(spans) // threads)
+    return [spans[i] for start in range(share) for i in range(start, len(spans), share)]

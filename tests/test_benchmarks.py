@@ -21,7 +21,7 @@ from benchmarks.peers.catalogue import jobs  # noqa: E402
 from benchmarks.peers.data import SCALES  # noqa: E402
 from benchmarks.peers.job import OURS, Contender, Data, Goal, Quality, Work  # noqa: E402
 from benchmarks.peers.judge import compared, disagreement, judge  # noqa: E402
-from benchmarks.peers.limits import times  # noqa: E402
+from benchmarks.peers.limits import least  # noqa: E402
 from benchmarks.peers.noise import Watch  # noqa: E402
 from benchmarks.peers.play import LONG, Patience, play  # noqa: E402
 from benchmarks.peers.record import Entry, JobRecord, RunRecord  # noqa: E402
@@ -256,7 +256,7 @@ def test_a_peer_that_is_not_there_decides_nothing():
 def a_run(scale="full"):
     seconds = [1.0, 1.1, 1.2], [3.0, 3.1, 3.2]
     first = record_of(*seconds, memory=(10**6, 10**7), qualities=([0.1, 0.2], [0.15]))
-    first.entries[0].work = Work(5e9, 1e9, "float32", values=1e8, fresh=5e8)
+    first.entries[0].work = Work(5e9, 1e9, "float32", values=1e8, fresh=1e8)
     first.verdicts = [judge(Goal("peer", 2.0), first, ERROR)]
     first.verdicts.append(judge(Goal("peer", 20.0, of="memory"), first, ERROR))
     second = record_of([1.0], [])
@@ -283,14 +283,17 @@ def test_the_report_tells_ratios_verdicts_and_limits():
     assert cells[5:] == ["met, missed (10)", "10", "error 0.15"]
     assert any("not installed" in line for line in lines)
     assert "Goals: 1 met, 1 missed." in lines
-    limit = next(line for line in lines if "55 %" in line)
-    assert "operations" in limit and "0.600" in limit and limit.rstrip(" |").endswith("5.2")
+    limit = next(line for line in lines if "64 %" in line)
+    assert "operations" in limit and "0.700" in limit and limit.rstrip(" |").endswith("4.4")
 
 
-def test_a_limit_is_of_arithmetic_or_of_memory():
+def test_a_limit_is_of_arithmetic_or_of_memory_and_then_of_passes():
     rates = a_run().rates
-    assert times(Work(5e9, 1e9, "float64", values=1e9), rates) == (1.0 + 2.0, 0.1)
-    assert times(Work(0.0, 1e9, "float32", fresh=1e9), rates) == (0.0, 1.0)
+    assert least(Work(5e9, 1e9, "float64", values=1e9), rates) == (1.0 + 2.0, "operations")
+    assert least(Work(1e9, 2e10, "float32", fresh=1e10), rates) == (0.1 + 10.0, "operations")
+    assert least(Work(1e9, 2e10, "float32"), rates) == (2.0, "bytes")
+    passes = {"pass_flops": 1e10, "pass_bytes": 5e10}
+    assert least(Work(2e10, 1e10, "float32", **passes), rates) == (2.0 + 5.0, "bytes")
 
 
 def test_a_quick_run_says_so_and_judges_nothing():

@@ -17,7 +17,14 @@ THEIRS = "scikit-learn Nystroem"
 SIZES = [("mnist", 245), ("mnist", 500), ("covtype", 300)]
 AT_EQUAL_ERROR = [("mnist", 500), ("covtype", 300)]
 EQUAL_SIZE_GOALS = {"float32": 1.6, "float64": 1.4}
-EQUAL_ERROR_GOALS = {"float32": 3.5, "float64": 5.0}
+# In seconds and in memory. Fewer landmarks make features of covtype half as wide, those of MNIST
+# by a third: on MNIST products alone leave 4 and 3, and features alone 3.7 times less memory.
+EQUAL_ERROR_GOALS = {
+    ("mnist", "float32"): (2.0, 3.0),
+    ("mnist", "float64"): (1.8, 2.9),
+    ("covtype", "float32"): (3.5, 3.8),
+    ("covtype", "float64"): (5.0, 3.8),
+}
 CHECKED = 3000  # rows between which errors are taken
 SEEDS = range(3)
 
@@ -27,7 +34,7 @@ def jobs(scale: Scale) -> list[Job]:
     found += [
         _equal_error(name, m, dtype, scale)
         for name, m in AT_EQUAL_ERROR
-        for dtype in EQUAL_ERROR_GOALS
+        for dtype in EQUAL_SIZE_GOALS
     ]
     return [*found, _embedding(scale), _meka(scale)]
 
@@ -110,6 +117,7 @@ def _features_work(centres: int, inputs: Inputs, Z: np.ndarray) -> Work:
 
 def _equal_error(name: str, m: int, dtype: str, scale: Scale) -> Job:
     m = scale.few(m)
+    seconds, memory = EQUAL_ERROR_GOALS[name, dtype]
     return Job(
         f"Nyström at equal error, {TITLES[name]}, {dtype}",
         rows(name, dtype, scale),
@@ -119,8 +127,8 @@ def _equal_error(name: str, m: int, dtype: str, scale: Scale) -> Job:
         ),
         Quality("error", _error, slack=0.02),  # m was chosen on the mean of some seeds
         (
-            Goal(THEIRS, EQUAL_ERROR_GOALS[dtype]),
-            Goal(THEIRS, 4.0, of="memory"),
+            Goal(THEIRS, seconds),
+            Goal(THEIRS, memory, of="memory"),
         ),
         partial(_features_work, 15),
         find=partial(_fewest, m),

@@ -86,7 +86,8 @@ class Work:
     """What a job takes at least: operations of matrix products, bytes read and written.
 
     ``values`` are kernel values that need an exponential each, and ``fresh`` bytes of the result,
-    which is new memory.
+    which is new memory. Passes over a result can begin only when it is complete; what they take is
+    counted apart.
     """
 
     flops: float
@@ -94,6 +95,8 @@ class Work:
     dtype: str
     values: float = 0.0
     fresh: float = 0.0
+    pass_flops: float = 0.0
+    pass_bytes: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,15 @@ def _clusters_work(m: int, inputs: Inputs, model: KernelKMeans) -> Work:
     embedded = 2 * n * m * (d + 2) + n * m * m
     step = 2 * n * m * model.n_clusters
     size = X.itemsize * n * m  # written once, read in each pass
-    moved = X.nbytes + (1 + model.n_iter_) * size
-    return Work(embedded + model.n_iter_ * step, moved, str(X.dtype), n * m, size)
+    return Work(
+        embedded,
+        X.nbytes + size,
+        str(X.dtype),
+        n * m,
+        size,
+        pass_flops=model.n_iter_ * step,
+        pass_bytes=model.n_iter_ * size,
+    )
 
 
 # The k-means step alone: centres of features that are given.
@@ -249,10 +256,16 @@ def _tslearn_clusters(k: int, inputs: Inputs) -> Call:
 def _exact_work(inputs: Inputs, model: KernelKMeans) -> Work:
     X = inputs["X"]
     n, d = X.shape
-    flops = n * n * (d + 2) + model.n_iter_ * 2 * n * n * model.n_clusters
     size = X.itemsize * n * n
-    moved = X.nbytes + (1 + model.n_iter_) * size
-    return Work(flops, moved, str(X.dtype), n * n / 2, size)
+    return Work(
+        n * n * (d + 2),
+        X.nbytes + size,
+        str(X.dtype),
+        n * n / 2,
+        size,
+        pass_flops=model.n_iter_ * 2 * n * n * model.n_clusters,
+        pass_bytes=model.n_iter_ * size,
+    )
 
 
 # Kernel ridge.
@@ -308,14 +321,15 @@ def _accuracy(inputs: Inputs) -> Callable[[Any], float]:
 def _ridge_work(m: int, inputs: Inputs, model: KernelRidgeClassifier) -> Work:
     X = inputs["X"]
     n, d = X.shape
-    passes = model.n_iter_ + 1  # and one for the right-hand side
     size = X.itemsize * n * m
     return Work(
-        2 * n * m * (d + 2) + passes * 4 * n * m,
-        X.nbytes + (1 + passes) * size,
+        2 * n * m * (d + 2) + 4 * n * m,  # and the right-hand side
+        X.nbytes + size,
         str(X.dtype),
         n * m,
         size,
+        pass_flops=model.n_iter_ * 4 * n * m,
+        pass_bytes=model.n_iter_ * size,
     )
 
 

@@ -37,15 +37,26 @@ def best(*measured: dict[str, float]) -> dict[str, float]:
     return {name: max(each[name] for each in measured) for name in measured[0]}
 
 
-def times(work: Work, rates: dict[str, float]) -> tuple[float, float]:
-    """Return the least seconds of a job: of its arithmetic, and of its memory.
+def least(work: Work, rates: dict[str, float]) -> tuple[float, str]:
+    """Return the least seconds of a job, and whether most of them go into operations or bytes.
 
-    A core computes a product or exponentials, not both at once; memory works meanwhile.
+    A core computes a product or exponentials, or clears new memory, one at a time; memory that is
+    there moves meanwhile. Passes over a result come after it.
     """
-    products = work.flops / rates[f"GEMM {work.dtype}"]
-    exponentials = work.values / rates[f"exp {work.dtype}"]
-    moved = (work.bytes - work.fresh) / rates["copy"] + work.fresh / rates["fresh memory"]
-    return products + exponentials, moved
+    products = rates[f"GEMM {work.dtype}"]
+    computed = (
+        work.flops / products
+        + work.values / rates[f"exp {work.dtype}"]
+        + work.fresh / rates["fresh memory"]
+    )
+    moved = (work.bytes - work.fresh) / rates["copy"]
+    steps = (
+        (computed, moved),
+        (work.pass_flops / products, work.pass_bytes / rates["copy"]),
+    )
+    operations = sum(first for first, second in steps if first >= second)
+    total = sum(map(max, steps))
+    return total, "operations" if operations >= total / 2 else "bytes"
 
 
 def _fastest(call: Callable[[], Any], repeats: int) -> float:

@@ -132,7 +132,8 @@ def _limits(run: RunRecord) -> str:
         f"{rates['fresh memory'] / 1e9:.1f} GB/s (fresh memory, written once), "
         f"{rates['exp float32'] / 1e9:.2f} and {rates['exp float64'] / 1e9:.2f} billion "
         "exponentials a second in float32 and float64 (NumPy, in cache). Limit: the longer of a "
-        "job's products and exponentials at these rates, one after the other, and its bytes. "
+        "job's products, exponentials and new memory at these rates, one after the other, and its "
+        "other bytes; then, in the same way, what passes over its features take. "
         "Possible: the ratio to the first peer that a job at its limit would have; no code can "
         "reach a goal above it on this machine."
     )
@@ -141,15 +142,14 @@ def _limits(run: RunRecord) -> str:
         entry = job.entries[0]
         if entry.work is None or entry.problem:
             continue
-        by_flops, by_bytes = limits.times(entry.work, rates)
-        limit = max(by_flops, by_bytes)
+        limit, by = limits.least(entry.work, rates)
         peer = _first_peer(job)
         lines.append(
             [
                 job.name,
-                f"{entry.work.flops / 1e9:,.1f}",
-                f"{entry.work.bytes / 1e9:.2f}",
-                "operations" if by_flops > by_bytes else "bytes",
+                f"{(entry.work.flops + entry.work.pass_flops) / 1e9:,.1f}",
+                f"{(entry.work.bytes + entry.work.pass_bytes) / 1e9:.2f}",
+                by,
                 _digits(limit),
                 _digits(entry.median),
                 f"{100 * limit / entry.median:.0f} %",

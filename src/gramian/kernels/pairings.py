@@ -103,7 +103,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         if array_ops.issparse(x):
             return array_ops.clip(sparse_tile(x, out), **bounds)
         own = x is points and not array_ops.is_foreign(x)
-        moved = None if own else left(x, out.dtype)
+        moved: Array = None if own else left(x, out.dtype)
         size = abs(scale) * (largest + (largest if own else float(xp.max(moved[:, d]))))
         if _cancels(size, tolerance):
             return _squared_differences(x, points, scale, out)

@@ -161,6 +161,19 @@ class TestGammaRules:
 
 
 class TestWarnings:
+    @pytest.mark.parametrize("kernel", [RBF(1.0), Exponential(1.0), Matern(gamma=1.0), Cauchy(1.0)])
+    def test_a_glance_misses_nothing(self, kernel):
+        """Rows that look fine on average are fine: also with outliers, and in clusters."""
+        rng, seen = np.random.default_rng(0), []
+        for size in 10.0 ** np.arange(-4, 6, 0.25):
+            for outliers in (0, 1, 20):
+                sample = size * rng.standard_normal((40, 3))
+                sample[:outliers] *= 1e-3
+                moderate = kernel._is_moderate(sample)
+                assert not moderate or kernel._flatness(sample) is None
+                seen.append(moderate)
+        assert any(seen) and not all(seen)
+
     @pytest.mark.parametrize("cls", [RBF, Laplacian, Exponential, Matern, Cauchy])
     def test_of_gammas_that_say_nothing(self, rng, cls):
         X = rng.standard_normal((300, 10))

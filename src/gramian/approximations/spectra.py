@@ -63,7 +63,8 @@ def draw(law: Law, n: int, d: int, kind: str, rng: np.random.Generator) -> np.nd
         if law.has_normal:  # drawing them takes half as long as inverting their law
             normal = rng.standard_normal((n, d))
     directions = _orthogonal(n, d, rng) if kind == "orthogonal" else None
-    return law.frequencies(np.clip(u, MARGIN, 1 - MARGIN), d, directions, normal)
+    u = np.minimum(np.maximum(u, MARGIN), 1 - MARGIN)
+    return law.frequencies(u, d, directions, normal)
 
 
 def _low_discrepancy(kind: str, n: int, width: int, rng: np.random.Generator) -> np.ndarray:

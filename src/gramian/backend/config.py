@@ -57,7 +57,9 @@ class _Settings:
 
 
 _default = _Settings()
-_free = (-1.0, 0)  # when free memory was last read, and its value
+# Free memory is read from files: after a rest, that takes as long as computing with 1,000 rows.
+READ_AGAIN = 1.0  # seconds
+_free = (-READ_AGAIN, 0)  # when free memory was last read, and its value
 _override: ContextVar[_Settings | None] = ContextVar("gramian_settings", default=None)
 _UNKNOWN = -1
 _asked: ContextVar[int | None] = ContextVar("gramian_asked_budget", default=_UNKNOWN)
@@ -153,7 +155,7 @@ def memory_budget() -> int:
         return budget
     global _free
     now = monotonic()
-    if now - _free[0] > 0.2:  # it is read from files, and a call may ask many times
+    if now - _free[0] > READ_AGAIN:
         _free = now, free_memory()
     return _free[1] // 4
 

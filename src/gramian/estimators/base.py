@@ -250,9 +250,11 @@ def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> Non
     sample = np.asarray(data[::step][:SAMPLE], dtype=rows.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         variances = _variances(sample)
-        if not np.isfinite(variances.sum()):  # too large for float32
+        total = variances.sum()
+        if not np.isfinite(total):  # too large for float32
             variances = _variances(sample.astype(np.float64))
-        share = variances.max() / variances.sum() if variances.sum() > 0 else 0.0
+            total = variances.sum()
+        share = variances.max() / total if total > 0 else 0.0
     if not SHARE < share < 1.0:
         return
     column = int(variances.argmax())
@@ -267,6 +269,6 @@ def warn_if_one_column_dominates(rows: Rows, names: Sequence[str] | None) -> Non
 
 def _variances(sample: np.ndarray) -> np.ndarray:
     """Return the variance of each column, times the number of rows."""
-    centred = sample - sample.mean(axis=0)
+    centred = sample - np.add.reduce(sample, axis=0) / sample.dtype.type(len(sample))
     centred *= centred
-    return centred.sum(axis=0)
+    return np.add.reduce(centred, axis=0)

@@ -60,13 +60,21 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
     largest = float(xp.max(norms))
     # On a GPU, products are far faster if rows start at multiples of 32 bytes.
     spare = -(d + 2) % 8 if array_ops.is_foreign(points) else 0
-    right = array_ops.empty((d + 2 + spare, m), points, xp.float64)
-    right[:d, :] = xp.matrix_transpose(moved_points) * (-2 * scale)
-    right[d, :] = scale
-    right[d + 1, :] = scale * norms
-    right[d + 2 :, :] = 0
-    right_as_points = array_ops.astype(right, points.dtype)
+    rights: dict[int, Array] = {}  # by the size of a number
     bounds = {"high": 0.0} if scale < 0 else {"low": 0.0}
+
+    def right(dtype: object) -> Array:
+        """Return the right side of the product; points with themselves never need it."""
+        size = array_ops.itemsize(dtype)
+        if size not in rights:
+            made = array_ops.empty((d + 2 + spare, m), points, dtype)
+            moved = xp.matrix_transpose(moved_points) * (-2 * scale)
+            made[:d, :] = array_ops.astype(moved, dtype)
+            made[d, :] = scale
+            made[d + 1, :] = array_ops.astype(scale * norms, dtype)
+            made[d + 2 :, :] = 0
+            rights[size] = made
+        return rights[size]
 
     def sparse_tile(x: Array, out: Array) -> Array:
         # Shifting x would make it dense, so the products are corrected instead.
@@ -74,7 +82,7 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         size = abs(scale) * (float(np.max(array_ops.row_norms(x), initial=0.0)) + largest)
         if _cancels(size, tolerance):
             return _sparse_differences(x, points, scale, out)
-        squared = array_ops.matmul(x, right[:d, :])
+        squared = array_ops.matmul(x, right(xp.float64)[:d, :])
         squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
         squared += scale * array_ops.row_norms(y)
         out[...] = squared
@@ -94,19 +102,18 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         out = tile_memory(x, points, out)
         if array_ops.issparse(x):
             return array_ops.clip(sparse_tile(x, out), **bounds)
-        moved = left(x, out.dtype)
-        size = abs(scale) * (float(xp.max(moved[:, d])) + largest)
+        own = x is points and not array_ops.is_foreign(x)
+        moved: Array = None if own else left(x, out.dtype)
+        size = abs(scale) * (largest + (largest if own else float(xp.max(moved[:, d]))))
         if _cancels(size, tolerance):
             return _squared_differences(x, points, scale, out)
         fine = out.dtype == xp.float64 or array_ops.eps(out.dtype) * size <= tolerance
-        if x is points and fine and not array_ops.is_foreign(x):
-            _own_squared_euclidean(moved[:, :d], scale, out)
-        elif out.dtype == xp.float64:
-            array_ops.matmul(moved, right, out)
+        if own and fine:
+            _own_squared_euclidean(array_ops.astype(moved_points, out.dtype), scale, out)
         elif fine:
-            array_ops.matmul(moved, right_as_points, out)
+            array_ops.matmul(moved, right(out.dtype), out)
         else:
-            out[...] = array_ops.astype(left(x, xp.float64) @ right, out.dtype)
+            out[...] = array_ops.astype(left(x, xp.float64) @ right(xp.float64), out.dtype)
         return array_ops.clip(out, **bounds)
 
     return tile

@@ -29,7 +29,7 @@ TILE_COLUMNS = 1024
 SQUARE = 384  # rows and points of a tile in a symmetric matrix in memory
 # Threads share this many numbers of points, and multiplications in a symmetric matrix; fewer take
 # less time than waking threads.
-LEAST_POINTS, LEAST_PRODUCTS = 2**20, 2**25
+LEAST_POINTS, LEAST_PRODUCTS = 2**24, 2**27
 SYMMETRIC_TILES = 4  # at least, side by side in a symmetric matrix, so that nearly half is mirrored
 NARROW_TILE = 128
 DEVICE_COLUMNS = 16_384  # smaller tiles would leave a GPU idle

@@ -18,6 +18,7 @@ from gramian import (
     config_context,
 )
 from gramian.learners.losses import support_vectors
+from gramian.learners.losses.exact import ExactNewton
 from gramian.learners.losses.support_vectors import SupportVectors
 
 N = 300
@@ -118,6 +119,17 @@ def test_it_is_as_accurate_as_it_says(tol, used):
     signs = np.where(THREE[:, None] == np.arange(3), 1, -1)
     norms = (model.dual_coef_ * (K @ model.dual_coef_)).sum(axis=0)
     assert_allclose(model.objective_, np.maximum(0, 1 - signs * f).sum(axis=0) + 0.15 * norms)
+
+
+def test_rows_without_weight_where_columns_are_computed(used, monkeypatch):
+    monkeypatch.setattr(support_vectors, "FEW_COLUMNS", 100)
+    monkeypatch.setattr(ExactNewton, "solve", None)  # it is not needed
+    model = KernelOneClass(0.2, KERNEL, tol=1e-6).fit(X, sample_weight=WEIGHTS)
+    assert len(used) == 1 and model.accuracy_ <= 1e-6
+    some = WEIGHTS > 0
+    other = KernelOneClass(0.2, KERNEL, tol=1e-6).fit(X[some], sample_weight=WEIGHTS[some])
+    assert model.offset_ == pytest.approx(other.offset_, rel=1e-5)
+    assert not model.dual_coef_[~some].any()
 
 
 def test_a_class_without_weight_and_separable_classes(used):

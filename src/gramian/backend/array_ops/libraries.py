@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from functools import cache
+from math import isfinite
 
 import array_api_compat
 import array_api_compat.numpy as numpy_namespace
@@ -258,8 +259,11 @@ def all_finite(x: Array) -> bool:
     """Whether x contains neither NaN nor infinity."""
     if issparse(x):
         x = x.data
-    xp = namespace(x)
     # A finite sum proves it without any memory; look at the entries only if the sum is not.
+    if isinstance(x, np.ndarray):  # in half of the time that np.sum takes for few entries
+        total = np.add.reduce(x, axis=None)
+        return bool(isfinite(total)) or bool(np.isfinite(x).all())
+    xp = namespace(x)
     return bool(xp.isfinite(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 

@@ -89,14 +89,14 @@ class LossLearner(KernelLearner):
     def _grid(self) -> np.ndarray | None:
         """Return alpha, or those to choose from, descending; None if they follow from the rows."""
         alpha: Any = self.alpha
+        if is_real(alpha) and alpha > 0:
+            return np.array([float(alpha)])
         values: Any = None
         if self._chooses():
             rule, values = (alpha, None) if isinstance(alpha, str) else alpha
             if rule == "loo" and values is None:
                 return None
             values = values if rule == "loo" else None
-        elif is_real(alpha):
-            values = [alpha]
         try:
             grid = np.sort(np.asarray(values, dtype=np.float64))[::-1]
         except (TypeError, ValueError):

@@ -51,12 +51,21 @@ class Stored(ColumnSource):
         self.whole = self.K = K
 
     def part(self, numbers: np.ndarray) -> np.ndarray:
-        return self.K[np.ix_(numbers, numbers)]
+        out = np.empty((len(numbers), len(numbers)), self.K.dtype)
+        numba_loops.compiled(_copy_part)(self.K, numbers, out)
+        return out
 
     def times(self, numbers: np.ndarray, v: np.ndarray) -> np.ndarray:
         out = np.zeros(len(self.K))
         numba_loops.compiled(_add_rows)(self.K, numbers, v, out)
         return out
+
+
+def _copy_part(K: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
+    for i in range(len(numbers)):
+        row, target = K[numbers[i]], out[i]
+        for k in range(len(numbers)):
+            target[k] = row[numbers[k]]
 
 
 def _add_rows(K: np.ndarray, numbers: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
@@ -116,9 +125,11 @@ def inner_products(Z: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
     def fill(first: int) -> None:
         last = min(first + BLOCK, n)
-        part = Z[first:] @ Z[first:last].T
-        K[first:, first:last] = part
-        K[first:last, last:] = part[last - first :].T
+        some, below = Z[first:last], K[last:, first:last]
+        # BLAS needs half of the operations for a product of rows with themselves.
+        np.matmul(some, some.T, out=K[first:last, first:last])
+        np.matmul(Z[last:], some.T, out=below)
+        K[first:last, last:] = below.T
 
     list(in_order(fill, range(0, n, BLOCK), config.n_threads(), "kernel matrix"))
     return K

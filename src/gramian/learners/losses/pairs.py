@@ -37,8 +37,7 @@ class Dual(NamedTuple):
     @classmethod
     def of(cls, loss: Kinked, y: np.ndarray, w: np.ndarray, alpha: float) -> Dual:
         """Return the dual for targets y (n, 1) and weights w (n,); slopes of the loss are ±1."""
-        lo, hi = np.zeros(len(y)), np.zeros(len(y))
-        under, over = np.full(len(y), np.nan), np.full(len(y), np.nan)
+        lo, hi, under, over = np.zeros((4, len(y)))
         for piece in loss.pieces(y, np.zeros_like(y)):
             falls = np.broadcast_to(np.asarray(piece.slope) < 0, y.shape)[:, 0]
             bound = w * np.broadcast_to(piece.weight, y.shape)[:, 0] / alpha
@@ -84,11 +83,11 @@ class Pairs:
         while True:
             now = Standing.of(self.dual, self.a, self.f, self.total, self.b)
             self.b, enough = now.b, tol * max(abs(now.value), least)
-            if now.gaps.sum() <= enough or steps >= most or now.width <= 0.0:
+            if now.gap <= enough or steps >= most or now.width <= 0.0:
                 return steps
             chosen = now.movable(self.matrix.most)
             theirs = float(now.gaps[chosen].sum())
-            target = max(share, 0.3 * enough / now.gaps.sum()) * theirs if share else 0.0
+            target = max(share, 0.3 * enough / now.gap) * theirs if share else 0.0
             taken = self._round(chosen, target, most - steps)
             share = 0.1 if taken else 0.0
             steps += max(taken, 1)
@@ -109,33 +108,65 @@ class Standing(NamedTuple):
 
     b: float
     value: float  # the objective, in units of alpha
+    gap: float  # what is left to gain at most, the sum of ``gaps``
     gaps: np.ndarray  # (n,)
     width: float  # of the range of slopes that should be one
     rises: np.ndarray  # (n,): how far a row is from where its variable may grow
     falls: np.ndarray
+    found: np.ndarray  # the rows that may move now
 
     @classmethod
     def of(cls, dual: Dual, a: np.ndarray, f: np.ndarray, total: float, b: float) -> Standing:
-        lo, hi, under, over = dual
-        grows = np.where(a >= hi, np.inf, f - np.where(a >= 0, under, over))
-        shrinks = np.where(a <= lo, -np.inf, f - np.where(a > 0, under, over))
-        smallest, largest = grows.min(), shrinks.max()
-        ends = [each for each in (smallest, largest) if np.isfinite(each)]
-        b = -float(np.mean(ends)) if ends else b
-        short, beyond = under - f - b, f + b - over
-        loss = hi * np.maximum(short, 0.0) - lo * np.maximum(beyond, 0.0)
-        value = float(loss.sum() + 0.5 * (a @ f) + total * b)
-        gaps = loss - np.maximum(a, 0.0) * short + np.minimum(a, 0.0) * beyond
-        return cls(b, value, gaps, float(largest - smallest), grows + b, -shrinks - b)
+        gaps, rises, falls = np.empty((3, len(a)))
+        found = np.empty(len(a), dtype=np.int64)
+        stand = numba_loops.compiled(_stand)
+        b, value, gap, width, count = stand(*dual, a, f, total, b, gaps, rises, falls, found)
+        return cls(b, value, gap, gaps, width, rises, falls, found[:count])
 
     def movable(self, most: int) -> np.ndarray:
         """Return the rows that may move now, those first that are farthest from their place."""
-        found = np.flatnonzero(np.minimum(self.rises, self.falls) <= 0.0)
+        found = self.found
         if len(found) <= most:
             return found
         spread = found[np.random.default_rng(0).permutation(len(found))]  # many may be alike
         first = [spread[np.argsort(each[spread])[: most // 2]] for each in (self.rises, self.falls)]
         return np.unique(np.concatenate(first))
+
+
+def _stand(
+    lo: np.ndarray, hi: np.ndarray, under: np.ndarray, over: np.ndarray, a: np.ndarray,
+    f: np.ndarray, total: float, b: float, gaps: np.ndarray, rises: np.ndarray,
+    falls: np.ndarray, found: np.ndarray,
+) -> tuple[float, float, float, float, int]:  # fmt: skip
+    """Fill what a standing says of each row; return the intercept and the sums."""
+    n, smallest, largest = len(a), np.inf, -np.inf
+    for k in range(n):
+        if a[k] < hi[k]:
+            smallest = min(smallest, f[k] - (under[k] if a[k] >= 0 else over[k]))
+        if a[k] > lo[k]:
+            largest = max(largest, f[k] - (under[k] if a[k] > 0 else over[k]))
+    if smallest < np.inf and largest > -np.inf:
+        b = -0.5 * (smallest + largest)
+    elif smallest < np.inf:
+        b = -smallest
+    elif largest > -np.inf:
+        b = -largest
+    value, gap, count = total * b, 0.0, 0
+    for k in range(n):
+        short, beyond = under[k] - f[k] - b, f[k] + b - over[k]
+        loss = hi[k] * max(short, 0.0) - lo[k] * max(beyond, 0.0)
+        value += loss + 0.5 * a[k] * f[k]
+        gaps[k] = loss - max(a[k], 0.0) * short + min(a[k], 0.0) * beyond
+        gap += gaps[k]
+        rises[k], falls[k] = np.inf, np.inf
+        if a[k] < hi[k]:
+            rises[k] = f[k] - (under[k] if a[k] >= 0 else over[k]) + b
+        if a[k] > lo[k]:
+            falls[k] = (under[k] if a[k] > 0 else over[k]) - f[k] - b
+        if min(rises[k], falls[k]) <= 0.0:
+            found[count] = k
+            count += 1
+    return b, value, gap, largest - smallest, count
 
 
 def _descend(

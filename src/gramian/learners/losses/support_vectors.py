@@ -50,13 +50,14 @@ MOST_STEPS = 50  # for each row: with more, other strategies are faster
 LEAST_TOL = 1e-6  # columns of libsvm are in float32
 LEAST_COMPILED = 500  # rows: with fewer, libsvm ends long before numba is imported
 MOST_ROWS = 6000  # that take part in a round, if not all
+SHARED_ROWS = 2000  # with fewer, steps are so short that threads wait for each other
 FEW_COLUMNS = 2000  # rows: with more, a one-class machine computes the columns it needs
 ARRAYS = 30  # of one number per row that libsvm and the gap take
 TINY = np.finfo(float).tiny
 
 
 class SupportVectors(Strategy[LossProblem]):
-    """Pairs of dual variables over the matrix of all rows, one output in each thread.
+    """Pairs of dual variables over the matrix of all rows, of many rows one output in each thread.
 
     Where this takes too many steps, or rounds too much, the first of ``otherwise`` that serves the
     problem solves it.
@@ -115,6 +116,7 @@ class SupportVectors(Strategy[LossProblem]):
                 lambda k: _minimum(problem.of([k]), rows),
                 range(problem.loss.outputs),
                 "support vectors",
+                serial=problem.rows.shape[0] < SHARED_ROWS,
             )
         minimum = joined(minima)
         if rows.Z is not None:

@@ -27,8 +27,8 @@ from gramian.rows.base import Place, Rows, Walk
 CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
-# A thread takes a few blocks with small results at a time: to hand over each takes 20 µs, which is a
-# fifth of the time of reading it.
+# A thread takes a few blocks with small results at a time: handing one over takes a fifth of
+# the time of reading it.
 MOST_TOGETHER, SHARES = 8, 8  # blocks at most, and times that each thread takes some, at least
 TOGETHER_BYTES = 256 * 1024  # of results of blocks that a thread takes at a time
 

@@ -44,6 +44,34 @@ def test_blocks_keep_the_budget(rng):
     assert len(largest) > 8
 
 
+def test_sums_in_stretches_of_blocks_are_those_of_single_blocks(rng):
+    X = rng.standard_normal((40_000, 3)) * 10.0 ** rng.integers(-6, 6, (40_000, 1))
+    weights = rng.exponential(1.0, len(X))
+
+    def total(result_bytes):
+        sizes = []
+
+        def function(x, w):
+            sizes.append(len(x))
+            return x.T @ w, x.sum(axis=0)
+
+        with config_context(memory_budget=500_000, n_threads=2):
+            found = ArrayRows(X).sum(function, weights, result_bytes=result_bytes)
+        return found, sorted(sizes)
+
+    assert ArrayRows(X)._blocking(0).together == 1  # results of unknown size
+    with config_context(memory_budget=500_000, n_threads=2):
+        size = ArrayRows(X)._blocking(0, 48)
+        assert size.together > 1
+        # Results that wait take memory.
+        assert ArrayRows(X).walk_bytes(0, 48) - ArrayRows(X).walk_bytes(0) >= 48 * size.together
+        assert ArrayRows(X)._blocking(0, 20_000).together == 1
+    (one, sizes), (many, others) = total(0), total(48)
+    assert sizes == others and len(sizes) > 16
+    for a, b in zip(one, many, strict=True):
+        assert np.array_equal(a, b)
+
+
 def test_any_thread_may_hold_blas_to_one():
     def limits():
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}

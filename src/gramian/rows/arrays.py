@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,6 +27,10 @@ from gramian.rows.base import Place, Rows, Walk
 CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
+# A thread takes a few blocks with small results at a time: handing one over takes a fifth of
+# the time of reading it.
+MOST_TOGETHER, SHARES = 8, 8  # blocks at most, and times that each thread takes some, at least
+TOGETHER_BYTES = 256 * 1024  # of results of blocks that a thread takes at a time
 
 # The first row of a block, the one after its last, and a function that returns it.
 Block: TypeAlias = tuple[int, int, Callable[[], Array]]
@@ -38,7 +42,8 @@ class Blocking(NamedTuple):
     threads: int  # each works on one block
     rows: int  # at most, in a block
     row_bytes: int  # memory of a row of a block
-    waiting: int  # blocks that may be in progress, or whose results wait to be added
+    waiting: int  # stretches that may be in progress, or whose results wait to be added
+    together: int  # blocks in a stretch, which a thread takes at once
 
 
 class BlockRows(Rows):
@@ -50,6 +55,7 @@ class BlockRows(Rows):
     # Copies of a block that each thread may have in memory: as it was read, and shifted to the
     # centre of a kernel's points.
     _held: int = 2
+    _together: int = 1  # blocks that a thread may take at once
 
     @property
     def _is_in_memory(self) -> bool:
@@ -93,7 +99,7 @@ class BlockRows(Rows):
     def walk_bytes(self, row_bytes: int, result_bytes: int = 0) -> int:
         size, n = self._blocking(row_bytes, result_bytes), self.shape[0]
         blocks = min(size.threads * min(size.rows, n), n) * size.row_bytes
-        return blocks + (size.waiting + 2) * result_bytes
+        return blocks + (size.waiting * size.together + 2) * result_bytes
 
     def _run(
         self, function: Callable[..., T], aligned: Aligned, walk: Walk, *, apart: bool = False
@@ -111,14 +117,19 @@ class BlockRows(Rows):
             )
         spans = even_spans(walk.start, self.shape[0], size.rows)
 
-        def one(item: Block) -> T:
-            start, stop, read = item
-            return function(read(), *[array_ops.span(a, start, stop) for a in aligned])
+        def some(items: Sequence[Block]) -> list[T]:
+            return [
+                function(read(), *[array_ops.span(a, start, stop) for a in aligned])
+                for start, stop, read in items
+            ]
 
         threads = 1 if walk.serial else size.threads
         if apart:
             spans = far_apart(spans, threads)
-        return in_order(one, self._blocks(spans), threads, walk.label, len(spans), size.waiting)
+        stretches = _stretches(self._blocks(spans), size.together)
+        count = -(-len(spans) // size.together)
+        found = in_order(some, stretches, threads, walk.label, count, size.waiting)
+        return chain.from_iterable(found)
 
     def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
         """Return the sizes of a walk: blocks fit the cache and the memory budget.
@@ -134,9 +145,14 @@ class BlockRows(Rows):
         rows = max(target // max(row_bytes + self.row_bytes, 1), LEAST_ROWS)
         rows = min(rows, max(budget // 2 // threads // max(needed, 1), 1))
         waiting = 1 if threads == 1 else 2 * threads + 1
+        together = 1
         if result_bytes:
-            waiting = min(waiting, max(budget // 4 // result_bytes - 2, 1))
-        return Blocking(threads, rows, needed, waiting)
+            results = max(budget // 4 // result_bytes - 2, 1)
+            waiting = min(waiting, results)
+            together = min(self._together, self.shape[0] // max(rows * threads * SHARES, 1))
+            together = min(together, results // waiting, TOGETHER_BYTES // result_bytes)
+            together = max(together, 1)
+        return Blocking(threads, rows, needed, waiting, together)
 
     def _unconverted(self) -> BlockRows:
         """Return these rows in their stored dtype, if blocks can have it."""
@@ -149,6 +165,13 @@ class BlockRows(Rows):
         """
         for start, stop in spans:
             yield start, stop, partial(self.block, start, stop)
+
+
+def _stretches(blocks: Iterable[Block], count: int) -> Iterator[list[Block]]:
+    """Yield lists of ``count`` blocks; the last has those that are left."""
+    remaining = iter(blocks)
+    while stretch := list(islice(remaining, count)):
+        yield stretch
 
 
 class ArrayRows(BlockRows):
@@ -176,6 +199,8 @@ class ArrayRows(BlockRows):
     array([[20., 26.],
            [26., 35.]])
     """
+
+    _together = MOST_TOGETHER
 
     def __init__(self, data: Array) -> None:
         self.data = data

@@ -109,12 +109,17 @@ class TestPasses:
         runs = [Run(np.zeros(1), trace=10.0, history=[h]) for h in (1.0 + 1e-6, 1.0)]
         assert best_few(runs, 1, dtype)[0] is runs[taken]
 
-    @pytest.mark.parametrize("shape", [(1000, 300, 7), (257, 40, 3), (5, 4, 2), (600, 800, 90)])
+    @pytest.mark.parametrize(
+        "shape", [(1000, 300, 7), (257, 40, 3), (5, 4, 2), (9, 3, 1), (600, 800, 90)]
+    )
     def test_tall_products(self, rng, shape):
         n, m, k = shape
         a, b = rng.standard_normal((n, m)), rng.standard_normal((m, k))
         assert_allclose(array_ops.matmul(a, b), a @ b, atol=1e-11)
         assert_allclose(array_ops.matmul(np.asfortranarray(a), b), a @ b, atol=1e-11)
+        out = np.empty((n, 2 * k))[:, ::2]
+        assert array_ops.matmul(a, b, out) is out
+        assert_allclose(out, a @ b, atol=1e-11)
         assert array_ops.matmul(a.astype(np.float32), b.astype(np.float32)).dtype == np.float32
 
     @pytest.mark.parametrize("k", [6, 40, 70])

@@ -10,7 +10,7 @@ from gramian import RBF, Exact, KernelRidge, KernelRidgeClassifier, Sigmoid
 from gramian.backend import array_ops
 from gramian.backend.array_ops import to_numpy
 from gramian.learners.ridge import alpha_search
-from gramian.learners.ridge.alpha_search import descend, solved
+from gramian.learners.ridge.alpha_search import _Tries, descend, follow, solved
 
 KERNEL = RBF(0.5)
 STEP = 10**0.25  # of the default grid
@@ -35,14 +35,16 @@ def test_solved_with_the_factor_in_place(rng):
     F = rng.standard_normal((30, 40))
     K, right = F @ F.T, rng.standard_normal((30, 2))
     before, diagonal = K.copy(), K.diagonal() + 2.0
-    found, freedom = solved(K, diagonal, right, 12)
+    probes = rng.standard_normal((30, 3))
+    found, freedom, again = solved(K, diagonal, right, 12, probes)
     inverse = np.linalg.inv(before + 2.0 * np.eye(30))
     assert_allclose(found, inverse @ right, atol=1e-12)
+    assert_allclose(again, inverse @ np.hstack((found, probes)), atol=1e-12)
     assert_allclose(freedom, inverse.diagonal()[12:], atol=1e-12)
     off = ~np.eye(30, dtype=bool)
     assert_allclose(K[off], before[off], atol=1e-12)
     with pytest.raises(gramian.backend.linalg.NotPositiveDefiniteError):
-        solved(K, np.full(30, -1.0), right, 12)
+        solved(K, np.full(30, -1.0), right, 12, probes)
     assert_allclose(K[off], before[off], atol=1e-12)
 
 
@@ -59,7 +61,7 @@ def test_errors_are_those_of_eigenvectors(search, rule, weighted, intercept, cop
     model = KernelRidge(rule, KERNEL, fit_intercept=intercept).fit(X, Y, weights)
     path = KernelRidge((rule, model.path_.alphas), KERNEL, fit_intercept=intercept)
     path.fit(X, Y, weights)
-    assert 3 <= len(model.path_.alphas) < 20
+    assert 1 <= len(model.path_.alphas) < 20
     exact = model.path_.alphas > 1e-6  # equal rows and rounding: no less
     assert_allclose(model.path_.errors[exact], path.path_.errors[exact], rtol=1e-5)
     assert_allclose(model.alpha_, path.alpha_)
@@ -150,6 +152,58 @@ def test_on_a_gpu(search):
     other = KernelRidge("loo", KERNEL).fit(torch.as_tensor(X), torch.as_tensor(Y))
     assert_allclose(other.path_.errors, model.path_.errors, rtol=1e-6)
     assert_allclose(to_numpy(other.dual_coef_), model.dual_coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("rule", ["loo", "gcv"])
+def test_slopes_are_those_of_errors(monkeypatch, rule, intercept):
+    X, Y = table(600)
+    seen = []
+    original = _Tries.__init__
+
+    def kept(self, *given):
+        seen.append(self)
+        original(self, *given)
+
+    monkeypatch.setattr(_Tries, "__init__", kept)
+    KernelRidge(rule, KERNEL, fit_intercept=intercept).fit(X, Y[:, 0])
+    tries = next(each for each in seen if len(each.K) == 600)
+    for alpha in (0.01, 0.3, 3.0, 100.0):
+        here, above = tries.at(alpha), tries.at(alpha * 1.01)
+        slope = (above.errors - here.errors) / np.log(1.01)
+        assert_allclose(here.slopes, slope, atol=0.02 * here.errors[0])
+
+
+class TestFollow:
+    @pytest.mark.parametrize("lowest", [0, 1, 7.3, 20, 38, 39.6, 40])
+    @pytest.mark.parametrize("start", [0, 5, 20, 37, 40])
+    def test_a_parabola(self, lowest, start):
+        tried = []
+
+        def error(i):
+            tried.append(i)
+            return 1 + 0.01 * (i - lowest) ** 2, 0.02 * (i - lowest)
+
+        assert abs(follow(error, start, 41) - lowest) <= 1
+        assert len(tried) == len(set(tried)) <= 13
+
+    def test_one_number_where_the_error_is_flat(self):
+        tried = []
+        assert follow(lambda i: tried.append(i) or (2.0, 0.003), 12, 41) == 12
+        assert tried == [12]
+
+    def test_two_numbers_tell_the_lowest(self):
+        tried = []
+        error = lambda i: tried.append(i) or (1 + 0.02 * (i - 14) ** 2, 0.04 * (i - 14))  # noqa: E731
+        assert follow(error, 12, 41) == 14
+        assert tried[:2] == [12, 16] and len(tried) == 3
+
+    def test_numbers_that_are_too_large(self):
+        def error(i):
+            return (np.inf, np.nan) if i > 10 else (20.0 - i, -1.0)
+
+        assert follow(error, 30, 41) == 10
+        assert follow(lambda i: (np.inf, np.nan), 30, 41) == 0
 
 
 class TestDescend:

@@ -85,6 +85,29 @@ class TestStreamed:
             )
             assert_allclose(direct.predict(X)[:, j], values, atol=1e-7)
 
+    def test_sums_for_the_preconditioner_are_as_rough_as_it_allows(self, monkeypatch):
+        X, Y = table(4000)
+        X, Y = X.astype(np.float32), Y.astype(np.float32)
+        rough, measured = [], []
+        of, roughness = falkon._Sample.of, falkon._roughness
+        monkeypatch.setattr(
+            falkon._Sample,
+            "of",
+            lambda *a, **options: rough.append(options["rough"]) or of(*a, **options),
+        )
+        monkeypatch.setattr(
+            falkon, "_roughness", lambda *a: measured.append(roughness(*a)) or measured[-1]
+        )
+        kernel = Nystroem(RBF(0.5), 60, random_state=0)
+        model = KernelRidge(1.0, kernel, solver="iterative", random_state=0)
+        first = model.fit(X, Y)
+        assert rough == [True] and 0 < measured[0] < falkon.ROUGH
+        steps, values = first.n_iter_, first.predict(X)
+        monkeypatch.setattr(falkon, "ROUGH", measured[0] / 2)
+        other = model.fit(X, Y)
+        assert rough == [True, True, False] and other.n_iter_ <= steps + 1
+        assert_allclose(other.predict(X), values, atol=1e-4)
+
     @pytest.mark.parametrize("intercept", [False, True])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_starts_from_the_solution_for_the_sampled_rows(self, intercept, weighted, monkeypatch):

@@ -45,6 +45,10 @@ def test_noise_beside_a_large_direction_hardly_counts():
     assert np.linalg.norm(E, 2) > 1e-2
     assert _change(Z, rounded, 1e-2) < 1e-3
     assert dense_change(Z, rounded, 1e-2) < 1e-3
+    # The same of features that are a product.
+    P = np.triu(np.random.default_rng(2).standard_normal((40, 40))) + 4 * np.eye(40)
+    product = np.linalg.solve(P.T, rounded.T).T
+    assert_allclose(_change(Z, product, 1e-2, P), _change(Z, product @ P, 1e-2), rtol=1e-3)
 
 
 def test_norms_of_half_solved_rows():
@@ -57,7 +61,7 @@ def test_norms_of_half_solved_rows():
     assert np.isfinite(shifted_norms(broken, 1e-5, rows)).all()
 
 
-@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize("columns", [1, 2, 3, 7])
 @pytest.mark.parametrize("rows", [3, 700])
 def test_transposed_products_in_slabs(rows, columns):
     rng = np.random.default_rng(0)

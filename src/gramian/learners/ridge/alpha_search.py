@@ -5,7 +5,8 @@ d_i / (A⁻¹)_ii. All eigenvectors of K would take the time of about twenty-fiv
 same search on a third of the rows, at 1/27 of the cost, tells where on the grid the smallest error
 should be, and factors look for it from there. Rows are in random order: A⁻¹ of the last s rows
 follows from the last s columns of the factor, so half of the rows are left out at an eighth of the
-cost of all.
+cost of all. A⁻² times a vector is cheap, so each factor also gives the slope of the error, which
+leads to the next alpha.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import scipy.linalg
 from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
+from gramian.backend.threads import one_blas_thread
 from gramian.learners.ridge.alpha_path import ROUNDED, ExactPath
 from gramian.learners.ridge.exact import (
     ExactDirect,
@@ -44,11 +46,17 @@ FLAT, CLEAR = 0.999, 0.997  # of an error: hardly smaller, and clearly so
 LEVEL, WORSE = 1.01, 1.05  # times the smallest error of fewer rows: may be the best of all, or not
 STRIDE = 2  # steps of the grid between the first alphas
 MOST = 5  # alphas that several targets choose from
+# Of an error, what a step of the grid changes: too little to go on, and by how much that grows with
+# each step as a rule. The farthest that one goes at once.
+GENTLE, BEND, FAR = 0.002, 0.02, 4
+LEAST_BEND = 0.002  # where slopes tell enough
+PROBES = 32  # vectors of random signs, from which the diagonal of A⁻² is estimated
+APART = 1e-4  # part of alpha to the next, whose error tells the slope
 USUAL = 8  # alphas that are tried, at most as a rule
 
 
 class ExactSearch(Strategy[System]):
-    """Search the default grid of alphas downhill, with one factor for each that is tried."""
+    """Search the default grid of alphas along the slope of the error, with one factor for each."""
 
     def serves(self, system: System) -> bool:
         if not system.is_exact or system.is_local or system.rule is None or system.iterates:
@@ -66,7 +74,7 @@ class ExactSearch(Strategy[System]):
             "equal rows": repeats_bytes(system),
             "rows in random order": 2 * n * rows.row_bytes,
             "kernel matrix": 8 * n**2 + (4 * n**2 if array_ops.itemsize(gram.dtype) == 4 else 0),
-            "solutions": USUAL * 8 * n * (t + 1),
+            "solutions": (USUAL * (t + 1) + 3 * (PROBES + t + 2)) * 8 * n,
         }
         # A third of the rows at first; then half are left out: their part of the factor, its
         # inverse, and squares.
@@ -84,8 +92,7 @@ class ExactSearch(Strategy[System]):
         K = array_ops.astype(shuffled.gram.dense(), shuffled.gram.rows.xp.float64)
         K = weigh(K, shuffled)
         grid = rule.alphas(_largest(K), system.gram.dtype)
-        with blas_threads(len(order)):
-            tries = _searched(shuffled, K, grid)
+        tries = _searched(shuffled, K, grid)
         path = tries.path()
         chosen = rule.choose(path.alphas, path.errors)
         solution = _in_order(tries.solution(chosen), system, order)
@@ -136,6 +143,7 @@ def _in_order(solution: Solution, system: System, order: np.ndarray) -> Solution
     return solution._replace(coefficients=array_ops.take_rows(found, np.argsort(order)))
 
 
+@one_blas_thread()
 def _largest(K: Array) -> float:
     """About the largest eigenvalue, as the first rows tell."""
     few = min(K.shape[0], LEAST_ROWS)
@@ -143,12 +151,77 @@ def _largest(K: Array) -> float:
     return float(np.linalg.eigvalsh(some)[-1]) * K.shape[0] / few
 
 
-def _searched(system: System, K: Array, grid: np.ndarray) -> _Tries:
-    """Try alphas of the grid near the best of fewer rows."""
+def _searched(system: System, K: Array, grid: np.ndarray, *, thorough: bool = False) -> _Tries:
+    """Try alphas of the grid near the best of fewer rows.
+
+    A ``thorough`` search compares neighbours, as for several targets and where errors of fewer rows
+    are flat; else slopes tell enough.
+    """
     assert system.rule is not None
     known, tries = _of_fewer(system, K, grid), _Tries(system, K, Repeats.of(system))
-    try_near(known, grid, lambda i: tries.at(float(grid[i])).errors, shared=system.rule.shared)
+    numbers, errors = _numbers(known, grid), known.errors.mean(axis=1)
+    shared = system.rule.shared
+    several = known.errors.shape[1] > 1 and not shared
+    if thorough or several or _bend(numbers, errors) < LEAST_BEND:
+        try_near(known, grid, lambda i: tries.at(float(grid[i])).errors, shared=shared)
+        return tries
+    step = float(np.log(grid[1] / grid[0]))
+
+    def error(i: int) -> tuple[float, float]:
+        found = tries.at(float(grid[i]))
+        return float(found.errors.mean()), step * float(found.slopes.mean())
+
+    follow(error, _start(numbers, errors), len(grid))
     return tries
+
+
+def _bend(numbers: np.ndarray, errors: np.ndarray) -> float:
+    """Return by what part of the error its slope grows with each step, where a search starts.
+
+    It is 0 if errors on both sides are not known.
+    """
+    start, order = _start(numbers, errors), np.argsort(numbers)
+    i = int(np.searchsorted(numbers[order], start))
+    if not 0 < i < len(order) - 1 or numbers[order[i]] != start:
+        return 0.0
+    x, e = numbers[order[i - 1 : i + 2]], errors[order[i - 1 : i + 2]]
+    slopes = np.diff(e) / np.diff(x)
+    bend = 2 * (slopes[1] - slopes[0]) / (x[2] - x[0])
+    return float(bend / e[1]) if np.isfinite(bend) else 0.0
+
+
+def _numbers(known: AlphaPath, grid: np.ndarray) -> np.ndarray:
+    """Return the numbers of alphas on the grid."""
+    return np.array([int(np.abs(np.log(grid / alpha)).argmin()) for alpha in known.alphas])
+
+
+def follow(error: Callable[[int], tuple[float, float]], start: int, count: int) -> int:
+    """Return a number below ``count`` near which the error is smallest, along its slope.
+
+    ``error(i)`` returns the error and what a step changes. From one number the slope tells the
+    next, up to ``FAR`` away; from two with the smallest error between them, where it vanishes.
+    Where the error is infinite, numbers are too large.
+    """
+    known: dict[int, float] = {}
+    slopes: dict[int, float] = {}  # as part of the error
+    low, high, i, far = -1, count, start, 0
+    while i not in known:
+        known[i], slope = error(i)
+        if not np.isfinite(known[i]):
+            high, i = i, max(i - FAR, low + 1, 0)
+            continue
+        slopes[i] = slope / max(known[i], np.finfo(float).tiny)
+        if abs(slopes[i]) <= GENTLE:
+            break
+        low, high = (i, high) if slopes[i] < 0 else (low, i)
+        if low in slopes and high in slopes:
+            down, up = -slopes[low], slopes[high]
+            i = low + round((high - low) * down / (down + up))
+        else:
+            far = min(max(round(abs(slopes[i]) / BEND), 2 * far, 1), FAR)
+            i = min(max(i + far if slopes[i] < 0 else i - far, low + 1, 0), high - 1)
+            i = i if low < i < high else max(low, 0)
+    return min(sorted(known), key=lambda i: known[i])
 
 
 def try_near(
@@ -158,7 +231,7 @@ def try_near(
 
     ``known`` are errors of fewer rows, shape (n_alphas, n_targets).
     """
-    numbers = np.array([int(np.abs(np.log(grid / alpha)).argmin()) for alpha in known.alphas])
+    numbers = _numbers(known, grid)
     if known.errors.shape[1] > 1 and not shared:
         best = np.array([_start(numbers, errors) for errors in known.errors.T])
         for i in _spread(best, len(grid)):
@@ -176,7 +249,7 @@ def _of_fewer(system: System, K: Array, grid: np.ndarray) -> AlphaPath:
     count = max(K.shape[0] // FEWER, min(K.shape[0], LEAST_FEWER))
     some = _shuffled(replace(system, sampled=None), np.arange(count)).centred()[0]
     if LEAST_ROWS <= count < K.shape[0]:
-        return _searched(some, array_ops.copy(K[:count, :count]), grid).path()
+        return _searched(some, array_ops.copy(K[:count, :count]), grid, thorough=True).path()
     assert system.rule is not None
     path = ExactPath().solve(replace(some, rule=system.rule._replace(grid=grid))).path
     assert path is not None
@@ -260,6 +333,7 @@ class _Try(NamedTuple):
     d: Array = None  # (n, n_targets)
     intercepts: np.ndarray | None = None
     freedom: np.ndarray | None = None  # (s,)
+    slopes: np.ndarray = np.zeros(1)  # of the errors, by log(alpha)
 
 
 class _Tries:
@@ -277,6 +351,8 @@ class _Tries:
         if system.intercept:
             columns.append(system.q)
         self.right = xp.concat(columns, axis=1)
+        signs = np.random.default_rng(1).choice([-1.0, 1.0], (n, PROBES))
+        self.probes = array_ops.like(signs, K)
         self.tried: dict[float, _Try] = {}
 
     def at(self, alpha: float) -> _Try:
@@ -288,9 +364,25 @@ class _Tries:
         return self.tried[alpha]
 
     def _try(self, alpha: float) -> _Try:
-        system, t = self.system, self.system.n_targets
-        found, freedom = solved(self.K, self.diagonal + alpha, self.right, self.last)
-        g, b = array_ops.host_float64(freedom), None
+        with blas_threads(self.K.shape[0]):
+            found, freedom, again = solved(
+                self.K, self.diagonal + alpha, self.right, self.last, self.probes
+            )
+        columns, h = found.shape[1], APART * alpha
+        g = array_ops.host_float64(freedom)
+        here = self._with(alpha, found, g)
+        # To first order, A⁻¹ of the next alpha is A⁻¹ - h A⁻². An entry of the diagonal of A⁻² is a
+        # sum of squares of a row of A⁻¹. Without g_i², it is estimated by random signs.
+        signs, image = (
+            array_ops.host_float64(a[self.last :, :]) for a in (self.probes, again[:, columns:])
+        )
+        squares = g**2 + ((image - g[:, None] * signs) ** 2).mean(axis=1)
+        other = self._with(alpha + h, found - h * again[:, :columns], g - h * squares)
+        return here._replace(slopes=(other.errors - here.errors) / APART)
+
+    def _with(self, alpha: float, found: Array, g: np.ndarray) -> _Try:
+        """Return what A⁻¹ times the right-hand sides, and the diagonal of A⁻¹, tell."""
+        system, t, b = self.system, self.system.n_targets, None
         if system.intercept:
             xp, constant = array_ops.namespace(found), found[:, -1:]
             size = float((xp.matrix_transpose(system.q) @ constant)[0, 0])
@@ -337,25 +429,34 @@ class _Tries:
         return Solution(a, b, left_out=left_out)
 
 
-def solved(K: Array, diagonal: Array, right: Array, last: int) -> tuple[Array, Array]:
-    """Return A⁻¹ right, and the diagonal of A⁻¹ from row ``last`` on.
+def solved(
+    K: Array, diagonal: Array, right: Array, last: int, probes: Array
+) -> tuple[Array, Array, Array]:
+    """Return A⁻¹ right, the diagonal of A⁻¹ from row ``last`` on, and A⁻¹ [A⁻¹ right, probes].
 
     A is K with another diagonal. It is factorised in place, and K is restored up to its diagonal.
     """
+    xp = array_ops.namespace(K)
     if array_ops.is_foreign(K):
         L = linalg.lower_factor(array_ops.set_diagonal(array_ops.copy(K), diagonal))
-        found = linalg.solve_lower(L, linalg.solve_lower(L, right), transposed=True)
-        corner = L[last:, last:]
+
+        def solve(B: Array) -> Array:
+            return linalg.solve_lower(L, linalg.solve_lower(L, B), transposed=True)
+
+        found = solve(right)
+        again, corner = solve(xp.concat((found, probes), axis=1)), L[last:, last:]
         if not array_ops.is_on_gpu(L):
-            return found, linalg.diagonal_of_inverse(corner)
-        return found, array_ops.namespace(L).sum(linalg.inverse_triangle(corner) ** 2, axis=0)
+            return found, linalg.diagonal_of_inverse(corner), again
+        return found, xp.sum(linalg.inverse_triangle(corner) ** 2, axis=0), again
     array_ops.set_diagonal(K, diagonal)
     try:
         # The upper triangle of K becomes the factor; the lower one restores it.
         factor = scipy.linalg.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
         found = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        both = np.asfortranarray(np.concatenate((found, probes), axis=1))
+        again = scipy.linalg.cho_solve(factor, both, overwrite_b=True, check_finite=False)
         corner = np.asfortranarray(np.tril(factor[0][last:, last:]))
-        return found, linalg.diagonal_of_inverse(corner)
+        return found, linalg.diagonal_of_inverse(corner), again
     except scipy.linalg.LinAlgError as error:
         raise linalg.NotPositiveDefiniteError(str(error)) from error
     finally:

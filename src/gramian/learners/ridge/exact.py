@@ -80,8 +80,11 @@ class ExactDirect(Strategy[System]):
 
 
 def blas_threads(n: int) -> AbstractContextManager[None]:
-    """Use one thread if more could crash: OpenBLAS's Cholesky on larger matrices (issue 2562)."""
-    return one_blas_thread() if n > 10_000 else nullcontext()
+    """Use one thread for matrices of so few rows that threads wait longer than they work.
+
+    Also if more could crash: OpenBLAS's Cholesky on larger matrices (issue 2562).
+    """
+    return nullcontext() if 1000 < n <= 10_000 else one_blas_thread()
 
 
 def _solved(A: Array, right: Array, alpha: float, *, restore: bool) -> Array:

@@ -130,28 +130,29 @@ def rounding_shows(system: System, precise: Callable[[Rows], Factors]) -> bool:
     n, alpha = system.rows.shape[0], system.least_alpha
     assert alpha is not None
     per_row = alpha / (_mean(system.weights) * n)
-    exact, rounded = _features(system, precise, _some_rows(n, SAMPLED))
-    K, other = _products(exact, rounded)
+    exact, values, P = _features(system, precise, _some_rows(n, SAMPLED))
+    K, other = _products(exact, values if P is None else values @ P)
     if not _norm_exceeds(other - K, 0.1 * per_row * len(K)):
         return False
-    exact, rounded = _features(system, precise, _some_rows(n, max(SAMPLED, system.factors.rank)))
-    return _change(exact, rounded, per_row * exact.shape[0]) > SHOWS
+    some = _some_rows(n, max(SAMPLED, system.factors.rank))
+    exact, values, P = _features(system, precise, some)
+    return _change(exact, values, per_row * exact.shape[0], P) > SHOWS
 
 
 def _features(
     system: System, precise: Callable[[Rows], Factors], numbers: np.ndarray
-) -> tuple[Array, Array]:
-    """Return features of some rows: in float64, and the best of float32, as float64."""
+) -> tuple[Array, Array, Array | None]:
+    """Return features of some rows: in float64, and C and P of the best of float32, as float64."""
     C, P = unprojected(system.factors)
     exact = precise(ArrayRows(system.rows.take(numbers))).parts[0].collect()
     xp = array_ops.namespace(exact)  # the products are taken where it is
-    rounded = array_ops.like(C.take(numbers).parts[0].collect(), exact, xp.float64)
-    rounded = rounded if P is None else rounded @ array_ops.like(P, exact, xp.float64)
-    return array_ops.astype(exact, xp.float64), rounded
+    values = array_ops.like(C.take(numbers).parts[0].collect(), exact, xp.float64)
+    P = None if P is None else array_ops.like(P, exact, xp.float64)
+    return array_ops.astype(exact, xp.float64), values, P
 
 
-def _change(Z: Array, rounded: Array, alpha: float) -> float:
-    """Return what the change E of K = Z Zᵀ to that of rounded features does to solutions.
+def _change(Z: Array, C: Array, alpha: float, P: Array | None = None) -> float:
+    """Return what the change E of K = Z Zᵀ to that of rounded features C P does to solutions.
 
     It is about the largest eigenvalue η of (K + alpha I)⁻¹ E, by a few steps of the power method:
     K + E + alpha I is within η of K + alpha I along any direction, and so are solutions, in the
@@ -159,12 +160,14 @@ def _change(Z: Array, rounded: Array, alpha: float) -> float:
     though its norm may exceed alpha.
     """
     xp = array_ops.namespace(Z)
-    turned, other = xp.matrix_transpose(Z), xp.matrix_transpose(rounded)
+    turned, other = xp.matrix_transpose(Z), xp.matrix_transpose(C)
     solve = linalg.shifted_inverse(turned @ Z, np.array([alpha]))
     v = array_ops.like(np.random.default_rng(0).standard_normal((Z.shape[0], 1)), Z, Z.dtype)
     for _ in range(POWER_STEPS):
         v = v / xp.linalg.vector_norm(v)
-        v = rounded @ (other @ v) - Z @ (turned @ v)
+        image = other @ v
+        image = image if P is None else P @ (xp.matrix_transpose(P) @ image)
+        v = C @ image - Z @ (turned @ v)
         v = (v - Z @ solve(turned @ v)) / alpha
     return float(xp.linalg.vector_norm(v))
 

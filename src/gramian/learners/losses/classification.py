@@ -73,6 +73,10 @@ class Multinomial(Loss):
         image -= p
         return image
 
+    def effective(self, V: np.ndarray) -> np.ndarray:
+        # Scores that all change alike change no probability, and the penalty keeps their mean at 0.
+        return V - V.mean(axis=1, keepdims=True)
+
     def root(self, y: Array, f: Array) -> Root:
         # diag(p) - p pᵀ = A Aᵀ with A = diag(q) (I - q qᵀ) and q = √p, since qᵀq = 1.
         q = array_ops.namespace(f).sqrt(self.inverse_link(f))

@@ -45,9 +45,11 @@ WORTH = 3.0  # preconditioners, in passes, before a curvature that jumps gets a 
 MOST_PRODUCTS = 200
 LITTLE = 0.25  # of what an iteration has gained
 LAST = 4.0  # times the tolerance: a step that gains less may be the last
-MOST_KINDS = 4  # more outputs share one preconditioner
+MOST_KINDS = 4  # more outputs share one preconditioner,
+SEPARATE = 25.0  # unless their own take at most as long as so many passes,
+KINDS_SHARE = 1 / 8  # and this part of the budget
 FEWER = 2.0  # times fewer rows in the sample: the minimum of the sample is the first point
-ROUGH = 1e-3  # its accuracy
+ROUGH = 1e-2  # its accuracy: it differs from the minimum of all rows by more
 SAMPLE_SHARE = 1 / 8  # of the budget, for the features of the preconditioner's rows
 SAMPLE_MOST = 20  # of these rows for each feature
 EACH = 10  # of them for each class, or the intercepts of some classes are far off
@@ -81,10 +83,9 @@ class IteratedSpace(FactoredSpace):
 
     def _costs(self) -> tuple[float, float]:
         """Return what a pass costs, and a preconditioner."""
-        t, r = self.loss.outputs, self.walks.rank
-        n, m = self.walks.walked.shape[0], self.walks.walked.rank
-        sums = len(self._kinds_of_curvature()) * (self._sample.walked.shape[0] + r) * r**2
-        return float(n * m * (PASS + 2 * PASS_TARGET * t)), float(sums)
+        t, rows = self.loss.outputs, self._sample.walked.shape[0]
+        one = _preconditioner_cost(rows, self.walks.rank)
+        return _pass_cost(self.walks.walked, t), len(self._kinds_of_curvature()) * one
 
     def evaluate(self, point: np.ndarray) -> Evaluation:
         self._spent += self._pass
@@ -112,6 +113,7 @@ class IteratedSpace(FactoredSpace):
             self._solvers = []  # their memory is that of the new ones
             self._solvers, self._made_for = self._preconditioners(here), self.loss
             self._spent = 0.0
+            self._course.renewed(self._precondition)
         if self._course.is_fast:
             direction = -self._course.inverse_times(here, self._precondition)
             direction *= 1.0 if self.loss.coupled else wanted
@@ -159,15 +161,16 @@ class IteratedSpace(FactoredSpace):
             return self._solvers[0](R)
         numbers = range(R.shape[1]) if outputs is None else outputs
         pairs = zip(numbers, R.T, strict=True)
-        return np.column_stack([self._solvers[k](r[:, None])[:, 0] for k, r in pairs])
+        image = np.column_stack([self._solvers[k](r[:, None])[:, 0] for k, r in pairs])
+        return self.loss.effective(image)
 
     def _preconditioners(self, here: Evaluation) -> list[Any]:
         return self._inverses(here.point, self._kinds_of_curvature(), self._landmarks)
 
     def _kinds_of_curvature(self) -> list[int]:
         """Return the outputs that have a preconditioner each, or -1 for one that all share."""
-        separate = not self.loss.coupled and self.loss.outputs <= MOST_KINDS
-        return list(range(self.loss.outputs)) if separate else [-1]
+        kinds = _kind_count(self.problem, self.walks.walked)
+        return list(range(kinds)) if kinds > 1 or self.loss.outputs == 1 else [-1]
 
     def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
         # The landmarks would count twice: the rows that are left out are all in the sample.
@@ -256,7 +259,7 @@ class Iterated(Strategy[LossProblem]):
     def _other_memory(self, problem: LossProblem) -> Amounts:
         factors, t = problem.factors, problem.loss.outputs
         C, r = projected(factors) or factors, factors.rank
-        m, kinds = C.rank, t if t <= MOST_KINDS and not problem.loss.coupled else 1
+        m, kinds = C.rank, _kind_count(problem, C)
         widest = factors.parts.widest
         sampled = max(
             (
@@ -272,7 +275,7 @@ class Iterated(Strategy[LossProblem]):
             **small_memory(problem),
             "left-out rows": left_out_bytes(problem) + kinds_bytes,
             "preconditioner": small + factors.parts.take_bytes(_sample_size(problem)),
-            "iteration": (12 * (r + m) + (2 * MOST_PAIRS + 4) * r) * 8 * t,
+            "iteration": (12 * (r + m) + (3 * MOST_PAIRS + 5) * r) * 8 * t,
             "blocks": max(sampled, passes),
         }
 
@@ -310,6 +313,26 @@ class Iterated(Strategy[LossProblem]):
             return solution
         rows = LeftOut(problem, numbers, scale)  # those that H is of
         return solution._replace(error=rows.error(space, minimum))
+
+
+def _kind_count(problem: LossProblem, walked: Factors) -> int:
+    """Return how many preconditioners there are: one for each output, or one for all.
+
+    What outputs share is the mean of their curvatures, which says little about rare classes.
+    """
+    t, r = problem.loss.outputs, problem.factors.rank
+    costs = t * _preconditioner_cost(_sample_size(problem), r)
+    separate = costs <= SEPARATE * _pass_cost(walked, t)
+    separate &= t * 2 * 8 * r**2 <= KINDS_SHARE * config.memory_budget()
+    return t if t <= MOST_KINDS or separate else 1
+
+
+def _pass_cost(walked: Factors, outputs: int) -> float:
+    return float(walked.shape[0] * walked.rank * (PASS + 2 * PASS_TARGET * outputs))
+
+
+def _preconditioner_cost(rows: int, rank: int) -> float:
+    return float((rows + rank) * rank**2)
 
 
 def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:

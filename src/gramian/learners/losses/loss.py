@@ -62,6 +62,10 @@ class Loss(ABC):
         """Return the matrix of second derivatives of each row times u, shape (rows, outputs)."""
         return self.curvature(y, f) * u
 
+    def effective(self, V: np.ndarray) -> np.ndarray:
+        """Return changes V (coefficients, outputs) without what changes no loss."""
+        return V
+
     def root(self, y: Array, f: Array) -> Root:
         """Return a root A of that matrix, W = A Aᵀ, as two functions."""
         scale = array_ops.namespace(f).sqrt(self.curvature(y, f))

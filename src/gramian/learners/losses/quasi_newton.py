@@ -29,6 +29,7 @@ class _Secant(NamedTuple):
     step: np.ndarray  # (coefficients, outputs)
     change: np.ndarray  # of the gradient
     inverse: np.ndarray  # 1 / (stepᵀ change) of each output, or (1,) for all; 0 if unknown
+    image: np.ndarray  # the preconditioned change
 
 
 class Course:
@@ -45,6 +46,7 @@ class Course:
         self._coupled = coupled
         self._pairs: deque[_Secant] = deque(maxlen=MOST_PAIRS)
         self._last: Evaluation | None = None
+        self._image: np.ndarray | None = None  # the last gradient, preconditioned
         self._aim: np.ndarray | None = None  # where a full step would have led
         self._slopes: deque[np.ndarray] = deque(maxlen=RECENT + 1)
         self._refused: deque[bool] = deque(maxlen=2 * RECENT)
@@ -52,27 +54,39 @@ class Course:
     def inverse_times(
         self, here: Evaluation, precondition: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """Return about H⁻¹ times the gradient, after the step to this point."""
-        self._add(here)
+        """Return about H⁻¹ times the gradient, after the step to this point.
+
+        The preconditioner is linear, and a large one takes long: it is applied to the gradient
+        alone, and the images of its changes are differences.
+        """
         left, shares = here.gradient, []
+        image = precondition(left)
+        self._add(here, image)
         for pair in reversed(self._pairs):
             shares.append(pair.inverse * self._dot(pair.step, left))
             left = left - shares[-1] * pair.change
-        image = precondition(left)
-        image *= self._scale(precondition)
+            image = image - shares[-1] * pair.image
+        image = self._scale() * image
         for pair in self._pairs:
             share = shares.pop() - pair.inverse * self._dot(pair.change, image)
             image = image + share * pair.step
         return image
 
-    def _scale(self, precondition: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def renewed(self, precondition: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Get to know another preconditioner."""
+        if self._last is not None:
+            self._image = precondition(self._last.gradient)
+        pairs = [pair._replace(image=precondition(pair.change)) for pair in self._pairs]
+        self._pairs = deque(pairs, maxlen=MOST_PAIRS)
+
+    def _scale(self) -> np.ndarray:
         """Return how much longer a preconditioned step should be, by the last pair."""
         if not self._pairs:
             return np.ones(1)
         last = self._pairs[-1]
         known = last.inverse > 0
         curved = 1.0 / np.where(known, last.inverse, 1.0)
-        expected = self._dot(last.change, precondition(last.change))
+        expected = self._dot(last.change, last.image)
         return np.where(known, curved / np.where(known, expected, 1.0), 1.0)
 
     def left(self, here: Evaluation, direction: np.ndarray, slopes: np.ndarray) -> np.ndarray:
@@ -91,9 +105,10 @@ class Course:
         self.is_fast = not slow and sum(self._refused) <= MOST_REFUSED
         return slopes * MARGIN / (1.0 - np.sqrt(np.clip(ratios, 0.0, SLOW)))
 
-    def _add(self, here: Evaluation) -> None:
+    def _add(self, here: Evaluation, image: np.ndarray) -> None:
         last, self._last = self._last, here
-        if last is None or self._aim is None:
+        before, self._image = self._image, image
+        if last is None or before is None or self._aim is None:
             return
         self._refused.append(not np.array_equal(self._aim, here.point))
         step, change = here.point - last.point, here.gradient - last.gradient
@@ -101,7 +116,7 @@ class Course:
         known = curved > LEAST * np.sqrt(self._dot(step, step) * self._dot(change, change))
         if known.any():
             inverse = np.where(known, 1.0 / np.where(known, curved, 1.0), 0.0)
-            self._pairs.append(_Secant(step, change, inverse))
+            self._pairs.append(_Secant(step, change, inverse, image - before))
 
     def _dot(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return aᵀb of each output, or (1,) of all."""

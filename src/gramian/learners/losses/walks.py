@@ -249,7 +249,9 @@ def _evaluation(
             c = loss.curvature(y, f)
             c = c * weights[0] if weights else c
             c = xp.concat([_kind(xp, c, k) for k in kinds], axis=1)
-            inner = xp.stack([_inner(xp, z, c[:, k]) for k in range(len(kinds))])
+            inner = [_inner(xp, z, c[:, k])[None, :, :] for k in range(len(kinds))]
+            # One matrix is not copied: it may be large.
+            inner = inner[0] if len(inner) == 1 else xp.concat(inner, axis=0)
             return *sums, inner, _pull(z, c), xp.sum(c, axis=0)
 
         return part

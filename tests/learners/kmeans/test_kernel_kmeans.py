@@ -21,7 +21,7 @@ from gramian import (
     RandomFourier,
 )
 from gramian.backend import array_ops
-from gramian.learners.kmeans import featured, lloyd, swaps
+from gramian.learners.kmeans import featured, lloyd, starts, swaps
 from gramian.learners.kmeans.clustering import Run, best_few
 from gramian.testing.comparing import LIBRARIES
 
@@ -151,30 +151,31 @@ class TestRestartsOnASample:
         approximation = Nystroem(RBF(0.05), 50, random_state=0).fit(X)
         model = KernelKMeans(6, kernel=approximation, n_init=5, random_state=0).fit(X)
         assert {runs for n, runs in passes if n == 6000} == {1}
-        assert max(runs for n, runs in passes if n == 4400) == 6  # 40 // 6 of few clusters
+        assert max(runs for n, runs in passes if n == 2560) == 6  # 40 // 6 of few clusters
         assert sum(n == 6000 for n, _ in passes) == model.n_iter_
         features = approximation.transform(X)
         reference = KMeans(6, n_init=5, random_state=0).fit(features).inertia_
         assert model.inertia_ <= reference * (1 + 1e-3)
 
     def test_many_rows_afford_more_starts(self, rng, monkeypatch):
-        starts = []
+        begun = []
 
         def watching(run):
             def watched(factors, weights, first, *others, **options):
-                starts.append(len(first))
+                begun.append(len(first))
                 return run(factors, weights, first, *others, **options)
 
             return watched
 
-        monkeypatch.setattr(featured, "COLUMNS", 0)  # not because there are few clusters
+        monkeypatch.setattr(starts, "COLUMNS", 0)  # not because there are few clusters
         for run in (lloyd.best_run, swaps.swapped_run):
-            monkeypatch.setattr(featured, run.__name__, watching(run))
+            for module in (starts, featured):
+                monkeypatch.setattr(module, run.__name__, watching(run))
         for n in (12_000, 30_000, 100_000):  # the sample has 2,800 rows
             X = rng.standard_normal((n, 1))
             approximation = Nystroem(Linear(), 1, random_state=0)
             KernelKMeans(2, kernel=approximation, n_init=1, random_state=0).fit(X)
-        assert starts == [1, 1, 2, 1, 4, 1]
+        assert begun == [1, 1, 2, 1, 4, 1]
 
     def test_rows_weigh_in_the_sample_as_they_do(self, rng, monkeypatch):
         X, seen = rng.standard_normal((5000, 2)), []
@@ -187,12 +188,36 @@ class TestRestartsOnASample:
             return watched
 
         for run in (lloyd.best_run, swaps.swapped_run):
-            monkeypatch.setattr(featured, run.__name__, watching(run))
+            for module in (starts, featured):
+                monkeypatch.setattr(module, run.__name__, watching(run))
         model = KernelKMeans(3, kernel=Nystroem(RBF(0.2), 20, random_state=0), random_state=0)
         model.fit(X, sample_weight=np.where(np.arange(5000) % 2, 2.0, 5.0))
         assert seen[0] == (3200, 2.0, 5.0)
         assert seen[-1] == (5000, 2.0, 5.0)
         assert len({*seen}) == 2
+
+    def test_each_step_has_more_rows_than_the_one_before(self, rng, monkeypatch):
+        seen = []
+
+        def watching(run):
+            def watched(factors, weights, first, *others, **options):
+                sizes = factors.shape[0], factors.rank
+                seen.append((run.__name__, sizes, len(first), weights.sum()))
+                return run(factors, weights, first, *others, **options)
+
+            return watched
+
+        for run in (lloyd.raced, lloyd.best_run, swaps.swapped_run):
+            monkeypatch.setattr(starts, run.__name__, watching(run))
+        X = rng.standard_normal((21_000, 6))
+        kernel = Nystroem(RBF(0.5), 200, landmarks="uniform", random_state=0)
+        model = KernelKMeans(40, kernel=kernel, n_init=2, random_state=0)
+        model.fit(X, sample_weight=np.full(len(X), 3.0))
+        assert seen == [
+            ("raced", (2560, 64), 2, 3.0 * 2560),
+            ("swapped_run", (6000, 64), 1, 3.0 * 6000),
+            ("best_run", (18_000, 64), 1, 3.0 * 18_000),
+        ]
 
     def test_rows_without_weight_are_not_in_it(self, rng):
         X = rng.standard_normal((5000, 2))

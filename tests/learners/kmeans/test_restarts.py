@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from gramian import RBF, Exact, KernelKMeans, Nystroem, config_context
-from gramian.learners.kmeans import exact, featured, swaps
+from gramian.learners.kmeans import exact, starts, swaps
 
 DIGITS = load_digits().data[:600] / 16.0
 
@@ -15,7 +15,7 @@ DIGITS = load_digits().data[:600] / 16.0
 def draws(monkeypatch):
     """The numbers of clusters for which first centres are drawn."""
     seen = []
-    for module in (exact, featured):
+    for module in (exact, starts):
         drawn = module.drawn
 
         def watching(matrix, k, *others, drawn=drawn):
@@ -37,10 +37,10 @@ def test_more_starts_where_the_exact_matrix_is_kept(draws):
 
 
 def test_more_starts_of_few_clusters(draws):
-    for k, restarts, starts in ((2, 3, 12), (10, 3, 4), (14, 3, 3), (30, 1, 1), (5, 1, 4)):
+    for k, restarts, begun in ((2, 3, 12), (10, 3, 4), (14, 3, 3), (30, 1, 1), (5, 1, 4)):
         kernel = Nystroem(RBF(0.1), 20, random_state=0)
         KernelKMeans(k, kernel=kernel, n_init=restarts, random_state=0).fit(DIGITS[:200])
-        assert draws == [k] * starts
+        assert draws == [k] * begun
         draws.clear()
 
 
@@ -79,7 +79,7 @@ def test_nor_where_first_centres_are_drawn_from_few_rows(rng):
     X += 0.1 * rng.standard_normal(X.shape)
     kernel = Nystroem(RBF(0.1), 60, random_state=0).fit(X)
     Z, seeds = kernel.transform(X), range(2)
-    assert featured._seeding_size(len(X), 60) < len(X)
+    assert starts.seeding_size(len(X), 60) < len(X)
     ours = [KernelKMeans(60, kernel=kernel, n_init=2, random_state=s).fit(X) for s in seeds]
     theirs = [KMeans(60, n_init=2, random_state=s).fit(Z) for s in seeds]
     assert sum(m.inertia_ for m in ours) <= sum(m.inertia_ for m in theirs)

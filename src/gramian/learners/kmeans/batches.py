@@ -12,9 +12,10 @@ from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.progress import progress
 from gramian.learners.kmeans.clustering import Clustering, Run
-from gramian.learners.kmeans.featured import Sample, first_centres, other_memory
+from gramian.learners.kmeans.featured import other_memory
 from gramian.learners.kmeans.lloyd import centre_of, fill_empty, one_pass
 from gramian.learners.kmeans.passes import FeaturedRun
+from gramian.learners.kmeans.starts import Sample, first_centres
 from gramian.learners.strategy import Strategy
 from gramian.matrices.factors import Factors
 

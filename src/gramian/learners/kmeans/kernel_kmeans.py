@@ -23,7 +23,8 @@ from gramian.learners.kmeans.batches import MiniBatches, update
 from gramian.learners.kmeans.centres import KernelCentres
 from gramian.learners.kmeans.clustering import Clustering, Run
 from gramian.learners.kmeans.exact import ExactLloyd
-from gramian.learners.kmeans.featured import FeaturedLloyd, Sample, first_centres, with_features
+from gramian.learners.kmeans.featured import FeaturedLloyd, with_features
+from gramian.learners.kmeans.starts import Sample, first_centres
 from gramian.rows import Rows
 
 __all__ = ["KernelKMeans"]
@@ -38,14 +39,14 @@ class KernelKMeans(KernelCentres):
     A small kernel matrix (up to about six thousand rows) is used exactly, and all restarts share
     each pass over it. For more rows, a plain kernel is replaced by its Nyström approximation with
     √n landmarks (Calandriello and Rosasco, 2018), and Lloyd's algorithm runs on its features.
-    Restarts run on a sample of 2,000 rows plus 400 per cluster, the best of them to convergence;
-    passes over all rows continue from it. This is as good as restarts on all rows, which differ
-    more among themselves, in a third of the time. If features have many more columns than there
-    are clusters, restarts use only the dimensions in which the rows vary most. Where there are many
-    more rows than that, first centres come from 50 rows for each cluster. Where two centres share a
-    cluster and another lacks one, swaps move them, as long as this lowers the objective. If the
-    features of all rows exceed the memory budget, passes over the rows whose features are cached
-    come first.
+    Restarts run on a sample of 2,000 rows plus 400 per cluster, the best of them until passes gain
+    little; passes over all rows continue from it. This is as good as restarts on all rows, which
+    differ more among themselves, in a third of the time. If features have many more columns than
+    there are clusters, restarts use only the dimensions in which the rows vary most. Where two
+    centres share a cluster and another lacks one, swaps move them, as long as this lowers the
+    objective. Where the sample is large, first centres come from 50 rows for each cluster, which
+    also decide between restarts, and swaps are made on 100 rows for each cluster. If the features
+    of all rows exceed the memory budget, passes over the rows whose features are cached come first.
     ``Exact(kernel)`` uses the exact matrix at any size, recomputed in every pass.
 
     Parameters

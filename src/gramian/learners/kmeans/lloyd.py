@@ -20,7 +20,7 @@ from gramian.learners.kmeans.passes import FeaturedRun, walk
 from gramian.matrices.factors import Factors
 
 RACE = 400  # passes of all restarts times clusters, after which only the best goes on
-LEAST_RACE = 10  # passes
+LEAST_RACE = 5  # passes
 APART = 32  # clusters from which on restarts make passes of their own
 
 
@@ -111,16 +111,30 @@ def best_run(
     return finished(factors, winner(lloyd, started(factors, first), factors, max_iter))
 
 
+def raced(
+    factors: Factors, weights: Array, first: list[Array], *, max_iter: int, tol: float
+) -> Array:
+    """Run all restarts on few rows for a few passes; returns the centres (k, r) of the best."""
+    runs = started(factors, first)
+    passes = min(race_passes(runs), max_iter)
+    weights = factors.arrange(weights)
+    advance(factors, weights, runs, factors, max_iter=passes, tol=tol)
+    return best_few(runs, 1, factors.dtype)[0].next_centres
+
+
+def race_passes(runs: list[FeaturedRun]) -> int:
+    """Return how many passes decide between restarts.
+
+    The more clusters there are, the more alike are the restarts, and the more a pass costs.
+    """
+    return max(RACE // runs[0].next_centres.shape[0], LEAST_RACE)
+
+
 def winner(
     lloyd: Callable[..., None], runs: list[FeaturedRun], factors: Factors, max_iter: int
 ) -> FeaturedRun:
-    """Advance all runs for a few passes, and the best of them until ``lloyd`` is done with it.
-
-    The more clusters there are, the more alike are the restarts, and the more a pass costs, so that
-    fewer passes decide.
-    """
-    race = max(RACE // runs[0].next_centres.shape[0], LEAST_RACE)
-    passes = max_iter if len(runs) == 1 else min(race, max_iter)
+    """Advance all runs for a few passes, and the best of them until ``lloyd`` is done with it."""
+    passes = max_iter if len(runs) == 1 else min(race_passes(runs), max_iter)
     lloyd(runs, max_iter=passes)
     best = best_few(runs, 1, factors.dtype)[0]
     if best.doubt is None and Doubt.is_possible(factors) and best.next_centres.shape[0] > 1:

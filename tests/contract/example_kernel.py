@@ -1,7 +1,7 @@
 """A kernel from outside the package, as CONTRIBUTING says to write one."""
 
+from gramian.kernels.distance import EuclideanKernel
 from gramian.kernels.spectrum import Law, Mixing
-from gramian.kernels.stationary import EuclideanKernel
 
 
 class InverseMultiquadric(EuclideanKernel):

@@ -16,7 +16,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import choice, is_real, positive
 from gramian.backend.wording import counted
-from gramian.kernels import learning
+from gramian.kernels import learning, pairings
 from gramian.kernels.base import KernelWarning
 from gramian.kernels.gamma import SAMPLE_ROWS, Gamma, GammaKernel
 from gramian.kernels.gpu_form import GpuForm
@@ -27,6 +27,8 @@ Scales: TypeAlias = Array | Literal["learn", "metric"] | None
 
 FLAT_ROWS = 500  # of the sampled rows, used to decide whether to warn about gamma
 FEW_ROWS = 40  # of these, looked at first
+# If the kernel value at the mean distance is between these, nearly all values are neither 0 nor 1.
+MODERATE = 1e-3, 0.99
 
 
 class DistanceKernel(GammaKernel):
@@ -218,6 +220,27 @@ class DistanceKernel(GammaKernel):
         if np.count_nonzero(K > 0.999) > 0.99 * n * (n - 1):
             return "nearly all kernel values are 1; K is near a constant matrix"
         return None
+
+
+class EuclideanKernel(DistanceKernel):
+    """Base class of kernels of the Euclidean distance."""
+
+    pairing = staticmethod(pairings.squared_euclidean)
+    stationary = True
+
+    def _distances(self, sample: Array) -> np.ndarray:
+        return np.sqrt(pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
+
+    def _is_moderate(self, sample: Array) -> bool:
+        # Twice the variance of the columns is the mean squared distance.
+        if array_ops.issparse(sample):
+            return False
+        sample, n = self._seen(sample), sample.shape[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = sample - np.add.reduce(sample, axis=0) / n
+            squares = 2.0 * float(np.vdot(centred, centred)) / (n - 1)
+            value = self._profile(np.full((1, 1), self._scale() * squares))
+        return MODERATE[0] < float(value[0, 0]) < MODERATE[1]
 
 
 def scaled(x: Array, scales: np.ndarray) -> Array:

@@ -12,7 +12,7 @@ from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
 from gramian.backend.checks import positive
 from gramian.kernels import pairings
-from gramian.kernels.distance import DistanceKernel, Scales
+from gramian.kernels.distance import DistanceKernel, EuclideanKernel, Scales
 from gramian.kernels.gamma import Gamma
 from gramian.kernels.spectrum import Law, Mixing
 
@@ -25,31 +25,6 @@ __all__ = [
     "Matern",
     "RationalQuadratic",
 ]
-
-
-# If the kernel value at the mean distance is between these, nearly all values are neither 0 nor 1.
-MODERATE = 1e-3, 0.99
-
-
-class EuclideanKernel(DistanceKernel):
-    """Base class of kernels of the Euclidean distance."""
-
-    pairing = staticmethod(pairings.squared_euclidean)
-    stationary = True
-
-    def _distances(self, sample: Array) -> np.ndarray:
-        return np.sqrt(pairings.squared_euclidean(sample, 1.0, 0.0)(sample))
-
-    def _is_moderate(self, sample: Array) -> bool:
-        # Twice the variance of the columns is the mean squared distance.
-        if array_ops.issparse(sample):
-            return False
-        sample, n = self._seen(sample), sample.shape[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            centred = sample - np.add.reduce(sample, axis=0) / n
-            squares = 2.0 * float(np.vdot(centred, centred)) / (n - 1)
-            value = self._profile(np.full((1, 1), self._scale() * squares))
-        return MODERATE[0] < float(value[0, 0]) < MODERATE[1]
 
 
 class ExponentialDecay(DistanceKernel):

@@ -17,7 +17,7 @@ import numpy as np
 
 from gramian.backend import array_ops, linalg
 from gramian.backend.memory import Amounts
-from gramian.learners.ridge.alpha_search import try_near
+from gramian.learners.ridge.alpha_steps import try_near
 from gramian.learners.ridge.block_systems import Blocks, amounts, local_of
 from gramian.learners.ridge.exact import left_out_rows
 from gramian.learners.ridge.factored import Sums

@@ -106,7 +106,7 @@ class TestStreamed:
         monkeypatch.setattr(falkon, "ROUGH", measured[0] / 2)
         other = model.fit(X, Y)
         assert rough == [True, True, False] and other.n_iter_ <= steps + 1
-        assert_allclose(other.predict(X), values, atol=1e-4)
+        assert_allclose(other.predict(X), values, atol=1e-3)  # iterations end where they are close
 
     @pytest.mark.parametrize("intercept", [False, True])
     @pytest.mark.parametrize("weighted", [False, True])

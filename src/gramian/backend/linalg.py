@@ -156,6 +156,17 @@ def pivoted_cholesky(W: Array, tol: float) -> tuple[Array, np.ndarray]:
     return np.tril(factor[:rank, :rank]), order[:rank] - 1
 
 
+def cholesky_columns(K: np.ndarray, tol: float) -> np.ndarray:
+    """Return Z (n, r) with K = Z Zᵀ for a PSD matrix on the host.
+
+    The diagonal of K - Z Zᵀ is at most ``tol``.
+    """
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=tol, lower=1)
+    Z = np.empty((len(K), rank))
+    Z[order - 1] = np.tril(factor[:, :rank])
+    return Z
+
+
 def inverse_triangle(lower: Array) -> Array:
     """Return the inverse of a lower triangle."""
     if array_ops.is_on_gpu(lower):

@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 import gramian
 from gramian.approximations import Approximation
@@ -53,12 +53,13 @@ def check_memory(
     if "random_state" in estimator.get_params():
         estimator = clone(estimator).set_params(random_state=0)
     d, law = 20, f"{type(estimator).__name__}.estimate_memory"
+    known = {"n_targets": len(set(example_classes(100)))} if is_classifier(estimator) else {}
     cases = [(n, budgets[0]) for n in sizes] + [(max(sizes), budget) for budget in budgets[1:]]
     for n, budget in cases:
         X, y = example_rows(n, d), example_classes(n)
         fresh = clone(estimator)
         with gramian.config_context(memory_budget=budget):
-            need = fresh.estimate_memory(n, d)
+            need = fresh.estimate_memory(n, d, **known)
             fits, most = need.fits(), 1.1 * need + 2**20
             try:
                 taken = _peak_growth(partial(fresh.fit, X, y))

@@ -22,6 +22,7 @@ from gramian.estimators.parameters import RandomState, RowsLike
 from gramian.kernels import Kernel
 from gramian.learners.base import KernelLearner, as_targets, check_target
 from gramian.learners.losses.exact import ExactNewton
+from gramian.learners.losses.exact_features import ExactFeatures
 from gramian.learners.losses.factored import Summed
 from gramian.learners.losses.iterated import Iterated
 from gramian.learners.losses.kinks import InteriorPoints
@@ -44,6 +45,7 @@ class LossLearner(KernelLearner):
     strategies = (
         SupportVectors(LocalNewton(), ExactNewton(), InteriorPoints(), Summed()),
         LocalNewton(),
+        ExactFeatures(ExactNewton()),
         ExactNewton(),
         InteriorPoints(),
         Iterated(),

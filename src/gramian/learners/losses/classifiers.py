@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import check_consistent_length
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
@@ -45,6 +46,7 @@ class _Classifier(Classifier, LossLearner):
         self.classes_ = two_or_more(self, array_ops.unique(labels))
         self._check_classes(labels.shape[0])
         problem = self._problem(X, rng, sample_weight, codes(y))
+        check_consistent_length(problem.rows, labels)
         problem = replace(problem, weights=weighted_by_class(self, problem, labels))
         numbers = _numbers(labels, self.classes_)
         mean = self._shares(numbers, problem)

@@ -37,6 +37,7 @@ from gramian.matrices.gram import KEPT_BYTES, Gram
 from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 
 MOST_PRODUCTS = 500
+LEAST_CURVATURE = 1e-11  # of a row, relative to the largest: less makes its leverage round
 
 
 class _State(NamedTuple):
@@ -166,19 +167,42 @@ class ExactSpace(Space):
         local = array_ops.like(B, matrix, xp.float64)
         return array_ops.host_float64(array_ops.solve_symmetric(matrix, local))
 
-    def left_out(self, minimum: Minimum, numbers: np.ndarray) -> float:
+    def derivatives(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient and the curvature of the weighted loss, (n, outputs)."""
+        loss, y, w = self.loss, self._y, self._w
+        return w * loss.gradient(y, f), w * loss.curvature(y, f)
+
+    def left_out(self, point: np.ndarray, smoothed: Loss, numbers: np.ndarray) -> float:
         """Return the mean loss of some rows if they are left out; the matrix is stored."""
-        K, point = array_ops.host_float64(self.K), minimum.point
+        K = array_ops.host_float64(self.K)
         f = K @ point[:-1] + point[-1]
 
         def leverages(loss: Loss, whole: bool) -> Iterator[np.ndarray]:
             for c in (self._w * loss.curvature(self._y, f)).T:
-                H = self._leverage(K, c, numbers)
-                yield H if whole else np.diag(H)
+                yield self._pairs(K, c, numbers) if whole else self._leverages(K, c)[numbers]
 
-        return error(self.problem, minimum.smoothed, numbers, f[numbers], leverages)
+        return error(self.problem, smoothed, numbers, f[numbers], leverages)
 
-    def _leverage(self, K: np.ndarray, c: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def _leverages(self, K: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the diagonal of H⁻¹ between all rows, from that of (alpha I + W^½ K W^½)⁻¹."""
+        alpha = self.problem.alpha
+        c = np.maximum(c, LEAST_CURVATURE * c.max() + np.finfo(float).tiny)
+        root = np.sqrt(c)
+        M = root[:, None] * K
+        M *= root
+        M[np.diag_indices_from(M)] += alpha
+        L = linalg.lower_factor(M)
+        along = 0.0
+        if self.problem.intercept:
+            inner = linalg.solve_lower(L, (root * (K @ c))[:, None])
+            along = linalg.solve_lower(L, inner, transposed=True)[:, 0] / root  # zᵀH⁻¹ZᵀW1
+        h = (1.0 - alpha * linalg.diagonal_of_inverse(L)) / c
+        if not self.problem.intercept:
+            return h
+        total = c.sum() - c @ along
+        return h + (1.0 - along) ** 2 / max(total, 1e-12 * self.weight)
+
+    def _pairs(self, K: np.ndarray, c: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Return H⁻¹ between some rows where rows have the curvatures c (n,).
 
         With W = diag(c), H⁻¹ = (I - Zᵀ W^½ (alpha I + W^½ K W^½)⁻¹ W^½ Z) / alpha.
@@ -309,7 +333,7 @@ class ExactNewton(Strategy[LossProblem]):
             minimum, space = minimised(problem.of(group), lambda part: ExactSpace(part, gram, K))
             minima.append(minimum)
             if numbers is not None:
-                left_out += space.left_out(minima[-1], numbers)
+                left_out += space.left_out(minimum.point, minimum.smoothed, numbers)
         solution = exact_solution(joined(minima), gram)
         return solution if numbers is None else solution._replace(error=left_out)
 

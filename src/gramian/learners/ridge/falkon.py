@@ -239,9 +239,12 @@ def _preconditioned(
     numbers, mass = _drawn(system, rough=rough)
     if rough:
         sample = _Sample.of(system, numbers, mass, rough=True)
-        precondition = _inverse(sample.inner, system.alphas)
-        if _roughness(system, numbers, mass, precondition) <= ROUGH:
-            return sample, precondition
+        try:
+            precondition = _inverse(sample.inner, system.alphas, definite=True)
+            if _roughness(system, numbers, mass, precondition) <= ROUGH:
+                return sample, precondition
+        except linalg.NotPositiveDefiniteError:
+            pass
     sample = _Sample.of(system, numbers, mass, rough=False)
     return sample, _inverse(sample.inner, system.alphas)
 
@@ -306,7 +309,9 @@ def _drawn(system: System, *, rough: bool) -> tuple[np.ndarray, float]:
     return np.sort(system.rng.choice(n, size, p=weights / mass)), mass
 
 
-def _inverse(inner: Array, alphas: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _inverse(
+    inner: Array, alphas: np.ndarray, *, definite: bool = False
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return (ZᵀWZ + alpha I)⁻¹ as a function, for one alpha per column."""
-    apply = linalg.shifted_inverse(inner, alphas)
+    apply = linalg.shifted_inverse(inner, alphas, definite=definite)
     return lambda B: array_ops.to_numpy(apply(array_ops.like(B, inner)))

@@ -83,3 +83,23 @@ def test_little_work_does_not_even_import_numba():
     code += "print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(
+    n=st.integers(1, 20),
+    m=st.integers(1, 9),
+    t=st.integers(0, 3),
+    given_columns=st.integers(0, 2),
+    kinds=st.integers(1, 2),
+)
+def test_products_from_both_sides(dtype, n, m, t, given_columns, kinds):
+    rng = np.random.default_rng(n * m)
+    c, U, shift = rng.random((n, m)).astype(dtype), rng.normal(size=(m, t)), rng.normal(size=t)
+    known, weights = rng.normal(size=(n, given_columns)), rng.random((n, kinds))
+    image, total = numba_loops.both_sides(c, U, shift, known, weights)
+    F = np.hstack((known, c.astype(np.float64) @ U - shift))
+    F = np.hstack([F * w[:, None] for w in weights.T])
+    np.testing.assert_allclose(image, c.astype(np.float64).T @ F, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(total, F.sum(axis=0, keepdims=True), rtol=1e-12, atol=1e-12)

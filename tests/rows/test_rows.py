@@ -44,6 +44,14 @@ def test_blocks_keep_the_budget(rng):
     assert len(largest) > 8
 
 
+def test_large_results_come_from_many_rows():
+    rows = ArrayRows(np.empty((100_000, 3000)))
+    with config_context(memory_budget="20GB"):
+        assert rows._blocking(0, 8 * 500**2).rows < 1000 <= rows._blocking(0, 8 * 3000**2).rows
+    with config_context(memory_budget="100MB", n_threads=2):
+        assert rows._blocking(0, 8 * 3000**2).rows < 1000
+
+
 def test_sums_in_stretches_of_blocks_are_those_of_single_blocks(rng):
     X = rng.standard_normal((40_000, 3)) * 10.0 ** rng.integers(-6, 6, (40_000, 1))
     weights = rng.exponential(1.0, len(X))

@@ -192,12 +192,15 @@ def _on_gpu() -> ModuleType:
     return torch_linalg
 
 
-def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def shifted_solver(
+    A: Array, shifts: np.ndarray, *, definite: bool = False
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function B ↦ X with (A + shift_j I) x_j = b_j per column, for a PSD matrix A.
 
     It uses Cholesky for a few distinct shifts. For many shifts, or an A that rounding has made
     indefinite, it uses one eigendecomposition, which costs as much as about thirty Cholesky
-    factorisations; negative eigenvalues count as 0. B and X are NumPy arrays; A may be on a GPU.
+    factorisations; negative eigenvalues count as 0, or raise an error if A has to be ``definite``.
+    B and X are NumPy arrays; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
     if array_ops.is_on_gpu(A) and (solve := _on_gpu().shifted_solver(A, shifts)) is not None:
@@ -207,8 +210,9 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
         try:
             with few_blas_threads(len(A)):
                 factors = [_cholesky(A, shift) for shift in different]
-        except scipy.linalg.LinAlgError:
-            pass
+        except scipy.linalg.LinAlgError as error:
+            if definite:
+                raise NotPositiveDefiniteError(str(error)) from error
         else:
 
             def by_cholesky(B: np.ndarray) -> np.ndarray:
@@ -224,11 +228,16 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
     return lambda B: vectors @ (inverse * (vectors.T @ B))
 
 
-def shifted_inverse(A: Array, shifts: np.ndarray) -> Callable[[Array], Array]:
-    """Like ``shifted_solver``, for a preconditioner: B and X are where A is."""
+def shifted_inverse(
+    A: Array, shifts: np.ndarray, *, definite: bool = False
+) -> Callable[[Array], Array]:
+    """Like ``shifted_solver``, for a preconditioner: B and X are where A is.
+
+    If it has to be ``definite``, a matrix that rounding has made indefinite raises an error.
+    """
     if array_ops.is_on_gpu(A) and (apply := _on_gpu().shifted_inverse(A, shifts)) is not None:
         return apply
-    solve = shifted_solver(A, shifts)
+    solve = shifted_solver(A, shifts, definite=definite)
     return lambda B: array_ops.like(solve(array_ops.to_numpy(B)), B)
 
 

@@ -22,6 +22,9 @@ Loop = Callable[..., Any]
 LEAST_TERMS = 1 << 18
 # Cosines and sines are not much slower without it: all together should take longer than the import.
 LEAST_FEATURES = 1 << 26
+# Products with fewer entries of a matrix take less than the import.
+LEAST_ENTRIES = 1 << 25
+TOGETHER = 8  # rows of a matrix that products read at once
 CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
 
 _compiling = threading.Lock()
@@ -50,25 +53,54 @@ def cosines_and_sines(out: Array, bound: float) -> Loop | None:
     return compiled(_scaled_cosines_and_sines, contract=True)
 
 
+def multiply(reference: Array, entries: int) -> bool:
+    """Whether ``both_sides`` serves for a matrix with so many entries, like the reference."""
+    return isinstance(reference, np.ndarray) and entries >= LEAST_ENTRIES and is_available()
+
+
+def both_sides(
+    c: np.ndarray, U: np.ndarray, shift: np.ndarray, given: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cᵀ (W F) and 1ᵀ (W F) for F = [given, c U - shift], in float64, reading c once.
+
+    Shapes: c (n, m), in any dtype; U (m, t), shift (t,), given (n, g), and weights (n, kinds) of
+    several W. Those of the results are (m, kinds (g + t)) and (1, kinds (g + t)). It needs numba.
+    """
+    loop = compiled(_both_sides, contract=True, reorder=True)
+    kinds, columns = weights.shape[1], given.shape[1] + U.shape[1]
+    image, total = np.zeros((kinds * columns, c.shape[1])), np.zeros(kinds * columns)
+    turned = np.ascontiguousarray(U.T)
+    whole = len(c) // TOGETHER * TOGETHER
+    loop(c[:whole], turned, shift, given[:whole], weights[:whole], image, total)
+    if whole < len(c):  # the others have no weight
+        rest = [np.zeros((TOGETHER, a.shape[1]), a.dtype) for a in (c, given, weights)]
+        for target, source in zip(rest, (c, given, weights), strict=True):
+            target[: len(c) - whole] = source[whole:]
+        loop(rest[0], turned, shift, *rest[1:], image, total)
+    return image.T, total[None, :]
+
+
 @cache
 def is_available() -> bool:
     return optional.is_importable("numba")
 
 
-def compiled(loop: Loop, *, contract: bool = False) -> Loop:
+def compiled(loop: Loop, *, contract: bool = False, reorder: bool = False) -> Loop:
     """Return the loop, compiled. It runs outside Python's lock, and its numbers are never NaN.
 
-    Sums keep their order; ``contract`` allows a product and a sum to be rounded once, together.
+    ``contract`` allows a product and a sum to be rounded once, together, and ``reorder`` sums in
+    another order, always the same; otherwise they keep theirs.
     """
     with _compiling:
-        return _compile(loop, contract=contract)
+        return _compile(loop, contract=contract, reorder=reorder)
 
 
 @cache
-def _compile(loop: Loop, *, contract: bool) -> Loop:
+def _compile(loop: Loop, *, contract: bool, reorder: bool) -> Loop:
     import numba
 
-    fastmath = {"nnan", "nsz", "contract"} if contract else {"nnan", "nsz"}
+    allowed = {"contract": contract, "reassoc": reorder}
+    fastmath = {"nnan", "nsz", *(name for name, allows in allowed.items() if allows)}
     # Divisions do not look for zeros, which raise no error here.
     options: Any = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
@@ -147,3 +179,49 @@ def _scaled_cosines_and_sines(x: np.ndarray, scale: np.ndarray, out: np.ndarray)
             target[j] = cosines[j]
         for j in range(target.shape[0] - m):
             target[m + j] = sines[j]
+
+
+def _both_sides(
+    c: np.ndarray, U: np.ndarray, shift: np.ndarray, given: np.ndarray, weights: np.ndarray,
+    image: np.ndarray, total: np.ndarray,
+) -> None:  # fmt: skip
+    """Add the products of eight rows at a time, which stay in the innermost cache meanwhile."""
+    n, m = c.shape
+    columns = given.shape[1]
+    f = np.empty((8, columns + len(U)))
+    for i in range(0, n, 8):
+        r0, r1, r2, r3 = c[i], c[i + 1], c[i + 2], c[i + 3]
+        r4, r5, r6, r7 = c[i + 4], c[i + 5], c[i + 6], c[i + 7]
+        for j in range(columns):
+            for r in range(8):
+                f[r, j] = given[i + r, j]
+        for j in range(len(U)):
+            row = U[j]
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = -shift[j]
+            for k in range(m):
+                u = row[k]
+                s0 += r0[k] * u
+                s1 += r1[k] * u
+                s2 += r2[k] * u
+                s3 += r3[k] * u
+                s4 += r4[k] * u
+                s5 += r5[k] * u
+                s6 += r6[k] * u
+                s7 += r7[k] * u
+            f[0, columns + j], f[1, columns + j] = s0, s1
+            f[2, columns + j], f[3, columns + j] = s2, s3
+            f[4, columns + j], f[5, columns + j] = s4, s5
+            f[6, columns + j], f[7, columns + j] = s6, s7
+        for q in range(weights.shape[1]):
+            w = weights[i : i + 8, q]
+            for j in range(f.shape[1]):
+                place = q * f.shape[1] + j
+                a0, a1, a2, a3 = w[0] * f[0, j], w[1] * f[1, j], w[2] * f[2, j], w[3] * f[3, j]
+                a4, a5, a6, a7 = w[4] * f[4, j], w[5] * f[5, j], w[6] * f[6, j], w[7] * f[7, j]
+                total[place] += (a0 + a1 + a2 + a3) + (a4 + a5 + a6 + a7)
+                target = image[place]
+                for k in range(m):
+                    target[k] += (
+                        (r0[k] * a0 + r1[k] * a1) + (r2[k] * a2 + r3[k] * a3)
+                        + (r4[k] * a4 + r5[k] * a5) + (r6[k] * a6 + r7[k] * a7)
+                    )  # fmt: skip

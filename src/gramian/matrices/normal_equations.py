@@ -60,8 +60,8 @@ def inner_products(
         if weighted:
             root = xp.sqrt(array_ops.astype(aligned[-1], dtype))[:, None]
             z, v = z * root, v * root
-        turned = xp.matrix_transpose(z)  # zᵀz takes half the work of a general product
-        return turned @ z, turned @ v
+        # zᵀz takes half the work of a general product.
+        return xp.matrix_transpose(z) @ z, array_ops.transposed_matmul(z, v)
 
     # In addition to itself, a block needs copies in float64.
     spare = 8 * (walked.rank + factors.rank) if precise or late else 0

@@ -27,6 +27,7 @@ from gramian.rows.base import Place, Rows, Walk
 CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
+LEAST_FOR_LARGE = 1024  # rows, if adding a result would take as long as computing it
 # A thread takes a few blocks with small results at a time: handing one over takes a fifth of
 # the time of reading it.
 MOST_TOGETHER, SHARES = 8, 8  # blocks at most, and times that each thread takes some, at least
@@ -142,7 +143,8 @@ class BlockRows(Rows):
         # Blocks should take a small part of the budget, and never more than half of it: the rest
         # is for the results.
         target = min(DEVICE_BYTES if on_device else CACHE_BYTES, budget // 32)
-        rows = max(target // max(row_bytes + self.row_bytes, 1), LEAST_ROWS)
+        least = LEAST_ROWS if result_bytes <= CACHE_BYTES else LEAST_FOR_LARGE
+        rows = max(target // max(row_bytes + self.row_bytes, 1), least)
         rows = min(rows, max(budget // 2 // threads // max(needed, 1), 1))
         waiting = 1 if threads == 1 else 2 * threads + 1
         together = 1

@@ -27,6 +27,7 @@ from gramian import (
     Sigmoid,
 )
 from gramian.approximations.projected import ProjectedKernel
+from gramian.backend import numba_loops
 from gramian.backend.config import memory_budget
 from gramian.learners.ridge import base, falkon, systems
 from gramian.learners.ridge.systems import PATIENCE
@@ -108,6 +109,44 @@ class TestStreamed:
         assert rough == [True, True, False] and other.n_iter_ <= steps + 1
         assert_allclose(other.predict(X), values, atol=1e-3)  # iterations end where they are close
 
+    def test_sums_that_float32_would_spoil_are_not_tried(self, monkeypatch):
+        X, Y = table(4000, dtype=np.float32)
+        rough, of = [], falkon._Sample.of
+        monkeypatch.setattr(
+            falkon._Sample,
+            "of",
+            lambda *a, **options: rough.append(options["rough"]) or of(*a, **options),
+        )
+        kernel = Nystroem(RBF(0.005), 60, random_state=0)  # smooth: P is large
+        model = KernelRidge(0.1, kernel, solver="iterative", random_state=0).fit(X, Y)
+        assert rough == [False]
+        monkeypatch.setattr(falkon, "single_may_do", lambda *a: True)
+        monkeypatch.setattr(falkon, "_roughness", None)  # of an indefinite matrix it is not needed
+        tried = clone(model).fit(X, Y)
+        assert rough == [False, True, False]
+        assert_allclose(model.predict(X), tried.predict(X), atol=1e-3)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("fraction", [None, 0.2])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_compiled_loops_give_the_same_solution(self, dtype, fraction, weighted, monkeypatch):
+        pytest.importorskip("numba", reason="numba is not installed")
+        X, Y = table(3000, dtype=dtype)
+        Y = np.column_stack((Y, Y**2))  # more columns than are multiplied one by one
+        weights = np.random.default_rng(1).exponential(1.0, len(X)) if weighted else None
+        fitted = clone(NYSTROEM).fit(X)
+        model = KernelRidge(
+            0.1, fitted, solver="iterative", validation_fraction=fraction, random_state=0
+        )
+        plain = clone(model).fit(X, Y, weights)
+        used, loop = [], numba_loops.both_sides
+        monkeypatch.setattr(numba_loops, "LEAST_ENTRIES", 1)
+        monkeypatch.setattr(numba_loops, "both_sides", lambda *a: used.append(1) or loop(*a))
+        compiled = clone(model).fit(X, Y, weights)
+        assert used
+        assert_allclose(compiled.predict(X), plain.predict(X), atol=2e-4 if fraction else 2e-5)
+
     @pytest.mark.parametrize("intercept", [False, True])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_starts_from_the_solution_for_the_sampled_rows(self, intercept, weighted, monkeypatch):
@@ -181,6 +220,9 @@ class TestStreamed:
             assert not pays(features(500_000, 100))  # a small matrix is soon decomposed
             assert not pays(features(4000, 1000))  # few rows: no smaller sample of them
             assert not pays(features(500_000, 1000), targets=200)
+            assert pays(features(500_000, 500), targets=7)
+            assert not pays(features(30_000, 500), targets=7)
+            assert not pays(features(10_000, 500))
         with gramian.config_context(memory_budget="100MB"):
             assert not pays(features(500_000, 500))  # would be computed again and again
         assert not pays(Factors([ArrayRows(np.empty((9, 9)))] * 2))

@@ -9,7 +9,7 @@ cost as much as ZᵀZ itself. Everything is in float64 except C, which has the d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, log
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from gramian.backend import array_ops, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread
+from gramian.learners.ridge.costs import Costs, iteration_pays, streams
 from gramian.learners.ridge.factored import (
     Factored,
     Sums,
@@ -28,22 +29,14 @@ from gramian.learners.ridge.factored import (
     targets_bytes,
 )
 from gramian.learners.ridge.passes import Products
+from gramian.learners.ridge.rounding import single_may_do, sums_allow
 from gramian.learners.ridge.systems import Solution, System, Watch
 from gramian.learners.strategy import Strategy, keeping, room_left
-from gramian.matrices.factors import Factors, keepable, projected, unprojected
+from gramian.matrices.factors import Factors, projected, unprojected
 from gramian.matrices.normal_equations import inner_products
-from gramian.rows import FeatureRows
 
 MOST_ITERATIONS = 150  # with solver="auto"; a direct solution follows if they do not converge
 
-# Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
-KERNEL_VALUE = 200  # computing one kernel value, or another feature
-PASS = 28  # one iteration over one entry of C, which is read from memory
-PASS_TARGET = 4  # the same, for each target
-DOUBLE = 2  # float64 relative to float32
-MOST_TIMES = 60  # rows of the preconditioner, as a multiple of the features
-# For a preconditioner of r rows and TOLERANCE; fewer by this power of its rows.
-ITERATIONS, EXPONENT, TOLERANCE = 120, 0.7, 1e-6
 # Rounding may change the preconditioner by this part of itself: iterations then remain as many.
 ROUGH, MEASURED, POWER_STEPS = 0.1, 500, 4
 
@@ -161,57 +154,6 @@ def _left_out(
     return system.left_out(Z @ theta + b, leverage)
 
 
-def streams(factors: Factors) -> bool:
-    """Whether the factors are features in one part, without a core."""
-    return len(factors.parts) == 1 and factors.core is None
-
-
-def iteration_pays(
-    factors: Factors, n_targets: int, room: int, *, precise: bool, tol: float = TOLERANCE
-) -> bool:
-    """Whether iterating over C should cost less than ZᵀZ and its Cholesky factor.
-
-    ``room`` is the memory that C may take.
-    """
-    if not streams(factors):
-        return False
-    n, r, C = factors.shape[0], factors.rank, projected(factors) or factors
-    m = C.rank
-    factor = DOUBLE if precise or array_ops.itemsize(factors.dtype) == 8 else 1
-    make, row = _row_costs(factors, factor)
-    times, iterations = _preconditioning(factors, tol)
-    cached = keepable(C, room, partly=True)  # other rows of C are recomputed in every pass
-    made = make * (n + (n - cached) * iterations)
-    passes = iterations * factor * n * m * (PASS + PASS_TARGET * n_targets)
-    return times * r * row + made + passes < n * row
-
-
-def _row_costs(factors: Factors, factor: int = 1) -> tuple[float, float]:
-    """Return the costs of a row of C, and of a row in the normal equations, C included."""
-    r, values = factors.rank, projected(factors)
-    C = values or factors
-    make = KERNEL_VALUE * C.rank if isinstance(C.parts[0], FeatureRows) else 0
-    project = 0 if values is None else C.rank * r  # P is a triangle
-    return make, make + factor * (project + r * r)
-
-
-def _preconditioning(factors: Factors, tol: float) -> tuple[float, float]:
-    """Return the rows of the preconditioner as a multiple of r, and the expected iterations.
-
-    More rows save iterations, roughly as 1 / times^0.7; the multiple is where both together cost
-    least. On a GPU iterations cost little.
-    """
-    n, r = factors.shape[0], factors.rank
-    width = (projected(factors) or factors).rank
-    saved = n * width * (PASS + PASS_TARGET) / (r * _row_costs(factors)[1])
-    iterations = ITERATIONS * max(log(tol) / log(TOLERANCE), 0.1)  # each divides the residual
-    times = (EXPONENT * iterations * saved) ** (1 / (1 + EXPONENT))
-    times = max(min(times, MOST_TIMES, n / r / 4), 4.0)
-    most = 2.0 if array_ops.is_on_gpu(factors.parts.example()) else n / r
-    times = min(times, most, n / r)
-    return times, iterations / times**EXPONENT
-
-
 class _Watch(Watch):
     """Follows 1ᵀW(Z θ - 1 meanᵀθ) too, which rounding of the mean leaves for the intercept."""
 
@@ -289,18 +231,22 @@ def _preconditioned(
 ) -> tuple[_Sample, Callable[[np.ndarray], np.ndarray]]:
     """Return sums over sampled rows, and (ZᵀWZ + alpha I)⁻¹ of these rows.
 
-    Sums of C that P multiplies afterwards take half the time of sums of C P, but P enlarges their
-    rounding. It hardly matters here, which is measured; if it does, all is summed again.
+    Sums of C in float32, which P multiplies afterwards, take the least time, but P enlarges their
+    rounding. It often hardly matters here, which is measured; if it does, float64 is used.
     """
-    (numbers, mass), P = _drawn(system), unprojected(system.factors)[1]
-    single = array_ops.itemsize(system.factors.dtype) == 4
-    rough = P is not None and single and not system.precise
-    sample = _Sample.of(system, numbers, mass, rough=rough)
-    precondition = _inverse(sample.inner, system.alphas)
-    if rough and _roughness(system, numbers, mass, precondition) > ROUGH:
-        sample = _Sample.of(system, numbers, mass, rough=False)
-        precondition = _inverse(sample.inner, system.alphas)
-    return sample, precondition
+    rough = not system.precise
+    rough = rough and single_may_do(system.factors, system.least_alpha, system.weights)
+    numbers, mass = _drawn(system, rough=rough)
+    if rough:
+        sample = _Sample.of(system, numbers, mass, rough=True)
+        try:
+            precondition = _inverse(sample.inner, system.alphas, definite=True)
+            if _roughness(system, numbers, mass, precondition) <= ROUGH:
+                return sample, precondition
+        except linalg.NotPositiveDefiniteError:
+            pass
+    sample = _Sample.of(system, numbers, mass, rough=False)
+    return sample, _inverse(sample.inner, system.alphas)
 
 
 def _roughness(
@@ -342,17 +288,19 @@ def _products(system: System, sample: Factors, Y: Array, *, rough: bool) -> tupl
         )
         turned = xp.matrix_transpose(P)
         return turned @ (inner @ P), turned @ right
-    late = system.precise and system.late
+    late = array_ops.itemsize(system.factors.dtype) == 4
+    late = late and sums_allow(system.factors, system.least_alpha, system.weights)
     precise = system.precise and not late
     inner, right = inner_products(sample, Y, precise=precise, late=late, ones=True)[0]
     return array_ops.astype(inner, xp.float64), array_ops.astype(right, xp.float64)
 
 
-def _drawn(system: System) -> tuple[np.ndarray, float]:
+def _drawn(system: System, *, rough: bool) -> tuple[np.ndarray, float]:
     """Return the numbers of sampled rows, in the order of the parts, and the weight of all."""
     factors = system.factors
     n = factors.shape[0]
-    size = min(ceil(_preconditioning(factors, system.tol)[0] * factors.rank), n)
+    costs = Costs.of(factors, system.n_targets, precise=not rough)
+    size = min(ceil(costs.preconditioning(n, system.tol)[0] * factors.rank), n)
     if system.weights is None:
         return np.sort(system.rng.choice(n, size, replace=False)), float(n)
     # Rows drawn in proportion to their weights count equally.
@@ -361,7 +309,9 @@ def _drawn(system: System) -> tuple[np.ndarray, float]:
     return np.sort(system.rng.choice(n, size, p=weights / mass)), mass
 
 
-def _inverse(inner: Array, alphas: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _inverse(
+    inner: Array, alphas: np.ndarray, *, definite: bool = False
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return (ZᵀWZ + alpha I)⁻¹ as a function, for one alpha per column."""
-    apply = linalg.shifted_inverse(inner, alphas)
+    apply = linalg.shifted_inverse(inner, alphas, definite=definite)
     return lambda B: array_ops.to_numpy(apply(array_ops.like(B, inner)))

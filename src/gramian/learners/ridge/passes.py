@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gramian.backend import array_ops
+from gramian.backend import array_ops, numba_loops
 from gramian.backend.array_ops import Array
 from gramian.learners.ridge.systems import System
 from gramian.matrices.factors import unprojected
 from gramian.rows import ArrayRows, FeatureRows
+
+FEW = 3  # columns up to which products in float32 take no longer than compiled loops
 
 
 class Values:
@@ -83,6 +85,7 @@ class Products:
         source: Any = rows.parts[0]
         self._fused = None if getattr(source, "fused", None) is None else source
         self._C = rows if self._fused is not None else rows.persist(room, partly=True)
+        self._loops = numba_loops.multiply(rows.parts.example(), rows.shape[0] * rows.rank)
         weights = (system.weights, system.held_out)
         self._weights = [self._C.arrange(w)[:, None] for w in weights if w is not None]
 
@@ -90,14 +93,7 @@ class Products:
         self, Y: Array, V: np.ndarray, shift: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the same as ``with_features`` for F = [Y, 1, Z V - 1 shift]."""
-        times, dtype = self._times(V, shift), self.dtype
-
-        def together(values: Values | FusedValues, y: Array) -> Array:
-            product = times(values)
-            xp, y = array_ops.namespace(product), array_ops.astype(y, dtype)
-            return xp.concat((y, xp.ones_like(y[:, :1]), product), axis=1)
-
-        return self._sum(together, Y.shape[1] + 1 + V.shape[1], self._C.arrange(Y))
+        return self._sum(V, shift, self._C.arrange(Y))
 
     def with_features(
         self, V: np.ndarray, shift: np.ndarray
@@ -106,37 +102,63 @@ class Products:
 
         V has shape (r, c), ``shift`` (1, c).
         """
-        return self._sum(self._times(V, shift), V.shape[1])
-
-    def _times(self, V: np.ndarray, shift: np.ndarray) -> Callable[[Values | FusedValues], Array]:
-        """Return a function that makes rows of Z V - 1 shift."""
-        xp, example = self._C.xp, self._C.parts.example()
-        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
-        U = array_ops.astype(U if self._P is None else self._P @ U, self.dtype)
-        s = array_ops.astype(s, self.dtype)
-        return lambda values: values.times(U) - s
+        return self._sum(V, shift)
 
     def _sum(
-        self, function: Callable[..., Array], columns: int, *targets: Array
+        self, V: np.ndarray, shift: np.ndarray, *targets: Array
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ZᵀWF and 1ᵀWF for each kind of weights; ``function`` makes the rows of F."""
-        xp, P, dtype, count = self._C.xp, self._P, self.dtype, len(targets)
-
-        def part(values: Values | FusedValues, *aligned: Array) -> tuple[Array, Array]:
-            F = array_ops.astype(function(values, *aligned[:count]), dtype)
-            if aligned[count:]:
-                weights = (array_ops.astype(w, dtype) for w in aligned[count:])
-                F = xp.concat([F * w for w in weights], axis=1)
-            return values.transposed_times(F), xp.sum(F, axis=0, keepdims=True, dtype=xp.float64)
-
+        xp, P, example = self._C.xp, self._P, self._C.parts.example()
+        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
+        U = U if P is None else P @ U
+        columns = V.shape[1] + sum(Y.shape[1] + 1 for Y in targets)
         kinds = max(len(self._weights), 1)
         result = 8 * (self._C.rank + 1) * columns * kinds
-        image, total = self._walk(part, result, *targets, *self._weights)
+        aligned = (*targets, *self._weights)
+        if self._loops and (self.dtype == xp.float64 or columns > FEW):
+            image, total = self._looped(U, s, result, aligned, len(targets))
+        else:
+            image, total = self._multiplied(U, s, result, aligned, len(targets))
         image = image if P is None else xp.matrix_transpose(P) @ image
         images, totals = (
             np.split(array_ops.to_numpy(each), kinds, axis=1) for each in (image, total)
         )
         return list(zip(images, totals, strict=True))
+
+    def _looped(
+        self, U: np.ndarray, shift: np.ndarray, result: int, aligned: Sequence[Array], count: int
+    ) -> tuple[Array, Array]:
+        """Return the sums over all rows of C by compiled loops, which convert it as they read it.
+
+        The first ``count`` of the aligned arrays are targets, the others weights.
+        """
+
+        def part(c: Array, *aligned: Array) -> tuple[Array, Array]:
+            one, none = np.ones((len(c), 1)), np.empty((len(c), 0))
+            given = np.hstack((*aligned[:count], one)) if count else none
+            weights = np.hstack(aligned[count:]) if aligned[count:] else one
+            return numba_loops.both_sides(c, U, shift[0], given, weights)
+
+        (total,) = self._C.sum(lambda _: part, *aligned, result_bytes=result)
+        return total
+
+    def _multiplied(
+        self, U: Array, shift: Array, result: int, aligned: Sequence[Array], count: int
+    ) -> tuple[Array, Array]:
+        """Return the same by matrix products, in ``dtype``."""
+        xp, dtype = self._C.xp, self.dtype
+        U, shift = array_ops.astype(U, dtype), array_ops.astype(shift, dtype)
+
+        def part(values: Values | FusedValues, *aligned: Array) -> tuple[Array, Array]:
+            F = values.times(U) - shift
+            if count:
+                y = array_ops.astype(aligned[0], dtype)
+                F = xp.concat((y, xp.ones_like(y[:, :1]), F), axis=1)
+            if aligned[count:]:
+                weights = (array_ops.astype(w, dtype) for w in aligned[count:])
+                F = xp.concat([F * w for w in weights], axis=1)
+            return values.transposed_times(F), xp.sum(F, axis=0, keepdims=True, dtype=xp.float64)
+
+        return self._walk(part, result, *aligned)
 
     def _walk(
         self, part: Callable[..., Any], result_bytes: int, *aligned: Array

@@ -29,6 +29,7 @@ SAMPLED = 64  # rows on which rounding is measured
 # below. Predictions change by a sixth of it or less (root mean square; four data sets).
 SHOWS = 0.005
 POWER_STEPS = 12
+HOPELESS = 1e4  # times alpha: a bound of what rounding does, in practice 30 or more times as much
 MEASURED = 32  # rows that tell the size of the features
 
 
@@ -84,6 +85,20 @@ def sums_allow(
         mean = factors.xp.mean(values, axis=0) @ P
         alpha = 10 * eps * weight * float(mean @ mean)
     return late_rounding(factors, numbers, weight) <= 1e6 * eps * alpha
+
+
+@one_blas_thread()
+def single_may_do(factors: Factors, alpha: float | None, weights: Array | None) -> bool:
+    """Whether Pᵀ(CᵀWC)P, summed in float32, may be exact enough for a preconditioner.
+
+    The bound is far above what rounding does, so that a thousand alphas are no reason to doubt.
+    """
+    single = array_ops.itemsize(factors.dtype) == 4
+    if alpha is None or not single or unprojected(factors)[1] is None:
+        return False
+    n, xp = factors.shape[0], factors.xp
+    bound = late_rounding(factors, _some_rows(n, MEASURED), _mean(weights) * n)
+    return bound * array_ops.eps(xp.float32) / array_ops.eps(xp.float64) <= HOPELESS * alpha
 
 
 def _some_rows(n: int, count: int) -> np.ndarray:

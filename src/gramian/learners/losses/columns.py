@@ -14,7 +14,7 @@ from gramian.kernels.pairings import Tile
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
-BLOCK = 512  # rows of a matrix of inner products that a thread computes at a time
+BLOCK = 256  # rows of a matrix of inner products that a thread computes at a time
 
 
 class ColumnSource(ABC):

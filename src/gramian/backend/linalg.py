@@ -202,9 +202,10 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
 
             def by_cholesky(B: np.ndarray) -> np.ndarray:
                 X = np.empty_like(B)
-                for i, factor in enumerate(factors):
-                    own = which == i
-                    X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
+                with few_blas_threads(len(A)):
+                    for i, factor in enumerate(factors):
+                        own = which == i
+                        X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
                 return X
 
             return by_cholesky

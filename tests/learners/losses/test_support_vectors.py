@@ -153,6 +153,9 @@ def test_few_columns_are_computed_and_each_once(used, monkeypatch, room):
     # The rows below the threshold have the largest coefficient, and those above have none.
     assert_allclose(model.dual_coef_[f < model.offset_ - 1e-4 * f.max()], model.dual_coef_.max())
     assert not model.dual_coef_[f > model.offset_ + 1e-4 * f.max()].any()
+    del computed[:]
+    KernelOneClass(0.5, KERNEL).fit(X)
+    assert not computed  # half of the columns take as long as the symmetric matrix
 
 
 def test_a_class_without_weight_and_separable_classes(used):

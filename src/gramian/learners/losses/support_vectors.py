@@ -51,6 +51,8 @@ LEAST_TOL = 1e-6  # columns of libsvm are in float32
 LEAST_COMPILED = 500  # rows: with fewer, libsvm ends long before numba is imported
 MOST_ROWS = 6000  # that take part in a round, if not all
 SHARED_ROWS = 2000  # with fewer, steps are so short that threads wait for each other
+# A one-class machine computes the columns it needs if they are few, or rows are many.
+FEW_COLUMNS, MOST_STORED = 0.35, 2000
 KEPT = 1 / 8  # of the room for a matrix: for columns of one that is not stored
 ARRAYS = 30  # of one number per row that libsvm and the gap take
 TINY = np.finfo(float).tiny
@@ -159,9 +161,12 @@ def _kept(problem: LossProblem) -> int:
 
 def _stores(problem: LossProblem) -> bool:
     """Whether the matrix is stored: it fits, and most of its columns are needed."""
-    if isinstance(problem.loss, Novelty) and _finds_columns(problem):
+    n = problem.rows.shape[0]
+    # At least this part of the weight is in support vectors.
+    few = n > MOST_STORED or problem.tilt < FEW_COLUMNS * problem.weight
+    if few and isinstance(problem.loss, Novelty) and _finds_columns(problem):
         return False
-    return _item(problem) * problem.rows.shape[0] ** 2 <= _room()
+    return _item(problem) * n**2 <= _room()
 
 
 def _finds_columns(problem: LossProblem) -> bool:

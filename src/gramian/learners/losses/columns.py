@@ -14,7 +14,7 @@ from gramian.kernels.pairings import Tile
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
 
-BLOCK = 256  # rows of a matrix of inner products that a thread computes at a time
+BLOCK = 512  # rows of a matrix of inner products that a thread computes at a time
 
 
 class ColumnSource(ABC):
@@ -185,14 +185,16 @@ def inner_products(Z: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return ZZᵀ."""
     n = len(Z)
     K = np.empty((n, n), dtype)
+    # Two threads then have equal shares of few blocks.
+    step = min(BLOCK, -(-n // 4)) if n > BLOCK else BLOCK
 
     def fill(first: int) -> None:
-        last = min(first + BLOCK, n)
+        last = min(first + step, n)
         some, below = Z[first:last], K[last:, first:last]
         # BLAS needs half of the operations for a product of rows with themselves.
         np.matmul(some, some.T, out=K[first:last, first:last])
         np.matmul(Z[last:], some.T, out=below)
         K[first:last, last:] = below.T
 
-    list(in_order(fill, range(0, n, BLOCK), config.n_threads(), "kernel matrix"))
+    list(in_order(fill, range(0, n, step), config.n_threads(), "kernel matrix"))
     return K

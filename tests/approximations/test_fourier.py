@@ -199,11 +199,12 @@ class TestErrors:
 
 
 class TestPrecision:
+    @pytest.mark.parametrize("alike", [True, False])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_cosines_and_sines(self, rng, dtype):
+    def test_cosines_and_sines(self, rng, dtype, alike):
         x = np.concatenate((rng.standard_normal(995) * 1e3, np.pi * np.array([0, 0.5, 1, 2, 3])))
         x = x.astype(dtype).reshape(100, 10)
-        scale = rng.random(10).astype(dtype)
+        scale = np.full(10, 0.7, dtype) if alike else rng.random(10).astype(dtype)
         expected = np.concatenate((np.cos(x.astype(float)), np.sin(x.astype(float))[:, :9]), axis=1)
         expected *= np.concatenate((scale, scale[:9]))
         out = np.empty((100, 19), dtype)

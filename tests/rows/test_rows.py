@@ -9,14 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.exceptions import DataConversionWarning
 from threadpoolctl import threadpool_info
 
 import gramian
-from gramian import RBF, ArrayRows, Gram, MemoryBudgetError, config_context, get_config, set_config
+from gramian import (
+    RBF,
+    ArrayRows,
+    FeatureRows,
+    Gram,
+    MemoryBudgetError,
+    config_context,
+    get_config,
+    set_config,
+)
 from gramian.backend.config import format_bytes, free_memory, memory_budget, n_threads, parse_bytes
 from gramian.backend.threads import one_blas_thread
 from gramian.rows import even_spans
 from gramian.rows.arrays import far_apart
+from gramian.rows.reading import as_labels
 
 
 @given(start=st.integers(0, 50), n=st.integers(0, 500), most=st.integers(1, 80))
@@ -149,6 +160,44 @@ def test_threads_work_and_blas_is_held(rng):
     assert threading.get_ident() not in seen
     assert blas == {1}
     assert [lib["num_threads"] for lib in threadpool_info()] == before
+
+
+def test_blas_is_held_in_a_single_block_too(rng):
+    rows, blas = ArrayRows(rng.standard_normal((300, 40))), []
+
+    def look(x, out=None):
+        blas.extend(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return x
+
+    rows.sum(look)
+    FeatureRows(rows, look, 40, rows.dtype).take(np.arange(200))
+    assert set(blas) == {1} and len(blas) >= 2
+
+
+@pytest.mark.parametrize(("evaluations", "count"), [(2000, 4), (20, 1)])
+def test_threads_share_few_rows_whose_features_take_long(rng, evaluations, count):
+    sizes = []
+
+    def features(x, out=None):
+        sizes.append(len(x))
+        return np.square(x)
+
+    X = rng.standard_normal((1000, 40))
+    rows = FeatureRows(ArrayRows(X), features, 40, X.dtype, row_evaluations=evaluations)
+    with config_context(n_threads=2):
+        assert_allclose(rows.collect(), X**2)
+        assert len(sizes) == count and sum(sizes) == 1000
+        assert_allclose(rows.sum(lambda z: z.sum(axis=0)), (X**2).sum(axis=0))
+    assert len(sizes) == 2 * count and max(sizes) - min(sizes) <= 1
+
+
+def test_labels_in_an_array_are_not_copied():
+    for y in (np.array([1, 2]), np.array(["a", "b"]), np.array([True, False])):
+        assert as_labels(y) is y
+    with pytest.warns(DataConversionWarning):
+        assert as_labels(np.array([[1], [2]])).shape == (2,)
+    with pytest.raises(ValueError, match="1d array"):
+        as_labels(np.ones((2, 2)))
 
 
 def test_the_blas_limit_is_lifted_by_the_last(rng):

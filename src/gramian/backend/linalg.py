@@ -217,9 +217,10 @@ def shifted_solver(
 
             def by_cholesky(B: np.ndarray) -> np.ndarray:
                 X = np.empty_like(B)
-                for i, factor in enumerate(factors):
-                    own = which == i
-                    X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
+                with few_blas_threads(len(A)):
+                    for i, factor in enumerate(factors):
+                        own = which == i
+                        X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)
                 return X
 
             return by_cholesky

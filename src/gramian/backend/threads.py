@@ -121,7 +121,8 @@ def one_blas_thread() -> Iterator[None]:
     global _blas_users, _blas_threads
     with _blas_lock:
         if _blas_users == 0:
-            _blas_threads = _set_blas_threads(repeat(1))
+            _blas_threads = [library.get_num_threads() for library in _blas_libraries()]
+            _set_blas_threads(repeat(1))
         _blas_users += 1
     try:
         yield
@@ -147,8 +148,8 @@ def _blas_libraries() -> list[LibController]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _set_blas_threads(counts: Iterable[int]) -> list[int]:
-    """Set the number of threads of each library; return the numbers before.
+def _set_blas_threads(counts: Iterable[int]) -> None:
+    """Set the number of threads of each library.
 
     Since version 3.8, threadpoolctl lets only the first thread change OpenBLAS's. Here the first to
     enter and the last to leave can be any thread.
@@ -156,8 +157,5 @@ def _set_blas_threads(counts: Iterable[int]) -> list[int]:
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
-    before = []
     for library, count in zip(_blas_libraries(), counts, strict=False):
-        before.append(library.get_num_threads())
         library.set_num_threads(count)
-    return before

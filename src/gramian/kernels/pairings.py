@@ -52,10 +52,9 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         return _sparse_squared_euclidean(points, scale, tolerance)
     xp = array_ops.namespace(points)
     m, d = points.shape
-    y = array_ops.astype(points, xp.float64)
     # Shift both sides by exactly the same vector, rounded to the dtype of the points.
-    centre = array_ops.astype(array_ops.astype(xp.mean(y, axis=0), points.dtype), xp.float64)
-    moved_points = y - centre
+    centre = array_ops.astype(xp.sum(points, axis=0, dtype=xp.float64) / m, points.dtype)
+    moved_points = points - centre
     norms = array_ops.row_norms(moved_points)
     largest = float(xp.max(norms))
     # On a GPU, products are far faster if rows start at multiples of 32 bytes.
@@ -68,10 +67,13 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         size = array_ops.itemsize(dtype)
         if size not in rights:
             made = array_ops.empty((d + 2 + spare, m), points, dtype)
-            moved = xp.matrix_transpose(moved_points) * (-2 * scale)
-            made[:d, :] = array_ops.astype(moved, dtype)
+            moved, squares = moved_points, norms
+            if dtype != points.dtype:
+                moved = array_ops.astype(points, dtype) - array_ops.astype(centre, dtype)
+                squares = array_ops.row_norms(moved)
+            made[:d, :] = xp.matrix_transpose(moved) * (-2 * scale)
             made[d, :] = scale
-            made[d + 1, :] = array_ops.astype(scale * norms, dtype)
+            made[d + 1, :] = scale * squares
             made[d + 2 :, :] = 0
             rights[size] = made
         return rights[size]
@@ -83,8 +85,9 @@ def squared_euclidean(points: Array, scale: float, tolerance: float) -> Tile:
         if _cancels(size, tolerance):
             return _sparse_differences(x, points, scale, out)
         squared = array_ops.matmul(x, right(xp.float64)[:d, :])
-        squared += scale * (array_ops.row_norms(x) - 2 * (x @ centre))[:, None]
-        squared += scale * array_ops.row_norms(y)
+        products = x @ array_ops.astype(centre, xp.float64)
+        squared += scale * (array_ops.row_norms(x) - 2 * products)[:, None]
+        squared += scale * array_ops.row_norms(array_ops.astype(points, xp.float64))
         out[...] = squared
         return out
 

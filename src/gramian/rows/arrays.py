@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
@@ -18,7 +19,7 @@ import scipy.sparse
 
 from gramian.backend import array_ops, config
 from gramian.backend.array_ops import Array, Namespace
-from gramian.backend.threads import in_order
+from gramian.backend.threads import in_order, one_blas_thread
 from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums, T
 from gramian.backend.wording import counted
 from gramian.rows.base import Place, Rows, Walk
@@ -28,6 +29,9 @@ CACHE_BYTES = 4 * 1024**2
 DEVICE_BYTES = 1024 * 1024**2
 LEAST_ROWS = 256  # fewer would make matrix products slow
 LEAST_FOR_LARGE = 1024  # rows, if adding a result would take as long as computing it
+# Rows of one block are shared by threads, in blocks of at least so many rows, if there are so many
+# multiplications in matrix products; fewer take less time than waking threads.
+SHARED, LEAST_SHARE, LEAST_PRODUCTS = 4, 128, 2**26
 # A thread takes a few blocks with small results at a time: handing one over takes a fifth of
 # the time of reading it.
 MOST_TOGETHER, SHARES = 8, 8  # blocks at most, and times that each thread takes some, at least
@@ -116,13 +120,14 @@ class BlockRows(Rows):
                 f"even one row of this computation in each of {counted(size.threads, 'thread')}",
                 "Set n_threads=1",
             )
-        spans = even_spans(walk.start, self.shape[0], size.rows)
+        spans = even_spans(walk.start, self.shape[0], self._shared(size.rows, walk))
 
         def some(items: Sequence[Block]) -> list[T]:
-            return [
-                function(read(), *[array_ops.span(a, start, stop) for a in aligned])
-                for start, stop, read in items
-            ]
+            with one_blas_thread() if len(spans) == 1 else nullcontext():  # it is a small one
+                return [
+                    function(read(), *[array_ops.span(a, start, stop) for a in aligned])
+                    for start, stop, read in items
+                ]
 
         threads = 1 if walk.serial else size.threads
         if apart:
@@ -155,6 +160,12 @@ class BlockRows(Rows):
             together = min(together, results // waiting, TOGETHER_BYTES // result_bytes)
             together = max(together, 1)
         return Blocking(threads, rows, needed, waiting, together)
+
+    def _shared(self, most: int, walk: Walk) -> int:
+        """Return at most how many rows a block has, so that threads share what takes long."""
+        share = -(-(self.shape[0] - walk.start) // SHARED)
+        few = array_ops.is_foreign(self.place.reference) or share < LEAST_SHARE
+        return most if few or SHARED * share * walk.products < LEAST_PRODUCTS else min(most, share)
 
     def _unconverted(self) -> BlockRows:
         """Return these rows in their stored dtype, if blocks can have it."""

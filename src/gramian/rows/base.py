@@ -51,6 +51,9 @@ class Walk:
         The array that ``map`` writes its result to, instead of a new one.
     stored : bool
         Whether blocks keep the stored dtype of the rows, for functions that accept any dtype.
+    products : int
+        Multiplications for each row in matrix products, if they are what takes the time. Threads
+        then share few rows too.
     """
 
     width: int | None = None
@@ -62,6 +65,7 @@ class Walk:
     start: int = 0
     into: Array | None = None
     stored: bool = False
+    products: int = 0
 
     def for_map(self, dtype: DType) -> Walk:
         """Return this walk with its defaults filled in; ``dtype`` is the default for results."""

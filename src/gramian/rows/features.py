@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
+from gramian.backend.threads import one_blas_thread
 from gramian.backend.typing import Aligned, BlockSum, DType, Indices, State, Sums
 from gramian.rows import arrays
 from gramian.rows.arrays import ArrayRows
@@ -94,7 +95,8 @@ class FeatureRows(Rows):
             return array_ops.empty((0, self.shape[1]), self.place.reference, self.dtype)
         taken = self.rows.take(indices)
         if len(indices) <= arrays.LEAST_ROWS:
-            return self.features(taken)
+            with one_blas_thread():
+                return self.features(taken)
         return self.on(ArrayRows(taken)).collect()  # in blocks, with threads
 
     def _map(self, function: Callable[..., Array], aligned: Aligned, walk: Walk) -> Array:
@@ -116,7 +118,8 @@ class FeatureRows(Rows):
     def _wider(self, walk: Walk) -> Walk:
         """Return the walk over the underlying rows, with memory for the features."""
         row_bytes, serial = (walk.row_bytes or 0) + self._row_bytes, walk.serial or self.serial
-        return replace(walk, row_bytes=row_bytes, serial=serial, stored=False)
+        products = walk.products + self.row_evaluations * (self.rows.shape[1] + self.shape[1])
+        return replace(walk, row_bytes=row_bytes, serial=serial, stored=False, products=products)
 
     def matmul(self, V: Array) -> Array:
         """Return the features times V (width, k), in V's dtype, by ``fused`` where that serves."""

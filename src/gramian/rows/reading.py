@@ -88,6 +88,8 @@ def as_rows(
 
 def as_labels(y: ArrayLike) -> Array:
     """Return class labels as a NumPy array of shape (n,); a lazy array is returned unchanged."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufUS":
+        return y  # as column_or_1d would, in a fraction of a millisecond
     if not array_ops.is_lazy(y):
         return column_or_1d(array_ops.to_numpy(y), warn=True)
     if y.ndim != 1:

@@ -18,6 +18,7 @@ from gramian import (
     config_context,
 )
 from gramian.learners.losses import support_vectors
+from gramian.learners.losses.columns import Computed
 from gramian.learners.losses.exact import ExactNewton
 from gramian.learners.losses.support_vectors import SupportVectors
 
@@ -121,8 +122,9 @@ def test_it_is_as_accurate_as_it_says(tol, used):
     assert_allclose(model.objective_, np.maximum(0, 1 - signs * f).sum(axis=0) + 0.15 * norms)
 
 
-def test_rows_without_weight_where_columns_are_computed(used, monkeypatch):
-    monkeypatch.setattr(support_vectors, "FEW_COLUMNS", 100)
+@pytest.mark.parametrize("kept", [0, 1 / 8])
+def test_rows_without_weight_where_columns_are_computed(used, monkeypatch, kept):
+    monkeypatch.setattr(support_vectors, "KEPT", kept)
     monkeypatch.setattr(ExactNewton, "solve", None)  # it is not needed
     model = KernelOneClass(0.2, KERNEL, tol=1e-6).fit(X, sample_weight=WEIGHTS)
     assert len(used) == 1 and model.accuracy_ <= 1e-6
@@ -130,6 +132,30 @@ def test_rows_without_weight_where_columns_are_computed(used, monkeypatch):
     other = KernelOneClass(0.2, KERNEL, tol=1e-6).fit(X[some], sample_weight=WEIGHTS[some])
     assert model.offset_ == pytest.approx(other.offset_, rel=1e-5)
     assert not model.dual_coef_[~some].any()
+
+
+@pytest.mark.parametrize("room", [N, 20, 0])
+def test_few_columns_are_computed_and_each_once(used, monkeypatch, room):
+    computed, fill = [], Computed._fill
+
+    def recorded(self, numbers, out):
+        computed.extend(numbers)
+        fill(self, numbers, out)
+
+    monkeypatch.setattr(Computed, "_fill", recorded)
+    monkeypatch.setattr(Computed, "keepable", lambda gram, bytes_: room)
+    model = KernelOneClass(0.1, KERNEL, tol=1e-6).fit(X)
+    assert len(used) == 1 and model.accuracy_ <= 1e-6
+    assert len(computed) == len(set(computed)) == min(room, len(computed)) < 0.7 * N
+    assert (room > 0) == (len(computed) > 0)
+    f = KERNEL(X) @ model.dual_coef_
+    assert_allclose(model.score_samples(X), f, rtol=1e-10)
+    # The rows below the threshold have the largest coefficient, and those above have none.
+    assert_allclose(model.dual_coef_[f < model.offset_ - 1e-4 * f.max()], model.dual_coef_.max())
+    assert not model.dual_coef_[f > model.offset_ + 1e-4 * f.max()].any()
+    del computed[:]
+    KernelOneClass(0.5, KERNEL).fit(X)
+    assert not computed  # half of the columns take as long as the symmetric matrix
 
 
 def test_a_class_without_weight_and_separable_classes(used):

@@ -18,6 +18,7 @@ from gramian.learners.base import LearnerKernel
 from gramian.learners.losses.base import LossLearner
 from gramian.learners.losses.classification import Novelty
 from gramian.learners.losses.loss import Loss
+from gramian.learners.losses.problem import LossProblem
 
 
 class KernelOneClass(OutlierMixin, LossLearner):
@@ -93,6 +94,12 @@ class KernelOneClass(OutlierMixin, LossLearner):
     def _loss(self, n_targets: int) -> Loss:
         return Novelty()
 
+    def _pose(self, **known: Any) -> LossProblem:
+        problem = super()._pose(**known)
+        # Divided by nu Σ w, f is of the size of the kernel's values, whatever the number of rows.
+        size = float(self.nu) * problem.weight
+        return replace(problem, alpha=size, tilt=size)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_real(self.nu) or not 0 < self.nu <= 1:
@@ -112,11 +119,9 @@ class KernelOneClass(OutlierMixin, LossLearner):
         """Fit to the rows X; y is ignored."""
         self._check_parameters()
         problem = self._problem(X, generator(self.random_state), sample_weight)
-        # Divided by nu Σ w, f is of the size of the kernel's values, whatever the number of rows.
-        size = float(self.nu) * problem.weight
-        zeros = problem.rows.place.constant(0.0)[:, None]
+        size, zeros = problem.tilt, problem.rows.place.constant(0.0)[:, None]
         start = problem.loss.start(np.zeros(1))
-        solution = self._solved(replace(problem, alpha=size, tilt=size, y=zeros, start=start))
+        solution = self._solved(replace(problem, y=zeros, start=start))
         self._keep(solution._replace(coefficients=size * solution.coefficients))
         name = self._coefficients
         setattr(self, name, getattr(self, name)[:, 0])

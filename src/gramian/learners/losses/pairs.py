@@ -5,8 +5,8 @@ and under <= over. Its dual variable a is between lo and hi, and the dual object
 ½ aᵀKa - Σ under · max(a, 0) - Σ over · min(a, 0), where Σ a is given, since an intercept has no
 penalty. A step moves two variables in opposite directions: the one whose growth gains most per
 length, and the one that gains most with it (Fan, Chen and Lin, JMLR 6, 2005). libsvm does the same.
-Here numba compiles the loop; most steps only touch the rows that may still move; and they end as
-soon as the duality gap is small enough.
+Here numba compiles the loop; most steps only touch the rows that may still move, or the farthest of
+them from their place; and they end as soon as the duality gap is small enough.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gramian.learners.losses.loss import Kinked
 LANES = 64  # extremes are found for each 64th row
 CHECKED = 64  # steps between two looks at the duality gap
 SAMPLED = 64  # rows that tell which are unlike the others
+LEAST_ROWS = 64  # of a part whose columns are not stored
 MOST_ROWS = 0.2  # of all: if more may move, all do, and no part of the matrix is copied
 TINY = 1e-12  # times the largest value of the diagonal: the least curvature
 
@@ -54,8 +55,12 @@ class Pairs:
         self.matrix, self.dual, self.total, self.b = matrix, dual, total, 0.0
         n = len(matrix.diagonal)
         self.a, self.f = np.zeros(n), np.zeros(n)
+        self._most = matrix.most
         if total > 0:
-            self._add(np.arange(n), self._first())
+            first = self._first()
+            self._add(np.arange(n), first)
+            if matrix.whole is None:  # in the end, about as many rows have variables as at first
+                self._most = min(matrix.most, max(int(np.count_nonzero(first)), LEAST_ROWS))
 
     def _first(self) -> np.ndarray:
         """Return as much as the rows take that are least like a sample of the others."""
@@ -85,7 +90,7 @@ class Pairs:
             self.b, enough = now.b, tol * max(abs(now.value), least)
             if now.gap <= enough or steps >= most or now.width <= 0.0:
                 return steps
-            chosen = now.movable(self.matrix.most)
+            chosen = now.movable(self._most)
             theirs = float(now.gaps[chosen].sum())
             target = max(share, 0.3 * enough / now.gap) * theirs if share else 0.0
             taken = self._round(chosen, target, most - steps)

@@ -51,7 +51,9 @@ LEAST_TOL = 1e-6  # columns of libsvm are in float32
 LEAST_COMPILED = 500  # rows: with fewer, libsvm ends long before numba is imported
 MOST_ROWS = 6000  # that take part in a round, if not all
 SHARED_ROWS = 2000  # with fewer, steps are so short that threads wait for each other
-FEW_COLUMNS = 2000  # rows: with more, a one-class machine computes the columns it needs
+# A one-class machine computes the columns it needs if they are few, or rows are many.
+FEW_COLUMNS, MOST_STORED = 0.35, 2000
+KEPT = 1 / 8  # of the room for a matrix: for columns of one that is not stored
 ARRAYS = 30  # of one number per row that libsvm and the gap take
 TINY = np.finfo(float).tiny
 
@@ -89,6 +91,8 @@ class SupportVectors(Strategy[LossProblem]):
             amounts["columns"] = threads * min(4 * n**2, CACHE)
         if problem.is_exact:
             gram = problem.gram
+            if not stores:
+                amounts["columns"] = Computed.kept_bytes(gram, _kept(problem))
             amounts["coefficients"] = 3 * 8 * n * t
             if array_ops.itemsize(gram.dtype) < _item(problem):  # converted
                 amounts["kernel matrix"] += array_ops.itemsize(gram.dtype) * n**2
@@ -147,10 +151,20 @@ def _most(problem: LossProblem) -> int:
     return int(min(problem.rows.shape[0], MOST_ROWS, (_room() // (4 * _item(problem))) ** 0.5))
 
 
+def _kept(problem: LossProblem) -> int:
+    """Return how many columns are kept of an exact matrix that is not stored.
+
+    Threads that solve for an output each do not share them.
+    """
+    return Computed.keepable(problem.gram, int(KEPT * _room())) if problem.loss.outputs == 1 else 0
+
+
 def _stores(problem: LossProblem) -> bool:
     """Whether the matrix is stored: it fits, and most of its columns are needed."""
     n = problem.rows.shape[0]
-    if isinstance(problem.loss, Novelty) and n > FEW_COLUMNS and _finds_columns(problem):
+    # At least this part of the weight is in support vectors.
+    few = n > MOST_STORED or problem.tilt < FEW_COLUMNS * problem.weight
+    if few and isinstance(problem.loss, Novelty) and _finds_columns(problem):
         return False
     return _item(problem) * n**2 <= _room()
 
@@ -195,7 +209,7 @@ class _Rows(NamedTuple):
             K = np.ascontiguousarray(K, dtype=K.dtype if _compiles(problem) else np.float64)
             matrix = Stored(K[np.ix_(numbers, numbers)] if some else K, most)
         else:
-            matrix = Computed(problem.gram, most)
+            matrix = Computed(problem.gram, most, _kept(problem))
         eps = array_ops.eps(problem.gram.dtype if Z is None else Z.dtype)
         return cls(numbers, y[numbers], w[numbers], matrix, Z, eps)
 

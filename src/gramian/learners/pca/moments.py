@@ -161,6 +161,7 @@ class Moments(NamedTuple):
         scatter += xp.matrix_transpose(apart) @ (counts[:, None] * apart)
         return mean, scatter
 
+    @one_blas_thread()
     def _signs(self, P: Array, offset: Array) -> Array:
         """Return signs (k,) for P (r, k) that make the largest score of the first rows positive."""
         edges = [0, *accumulate(mean.shape[0] for mean in self.means)]

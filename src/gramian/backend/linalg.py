@@ -184,9 +184,10 @@ def _on_gpu() -> ModuleType:
 def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function B ↦ X with (A + shift_j I) x_j = b_j per column, for a PSD matrix A.
 
-    It uses Cholesky for a few distinct shifts. For many shifts, or an A that rounding has made
-    indefinite, it uses one eigendecomposition, which costs as much as about thirty Cholesky
-    factorisations; negative eigenvalues count as 0. B and X are NumPy arrays; A may be on a GPU.
+    A single shift serves any number of columns. It uses Cholesky for a few distinct shifts. For
+    many shifts, or an A that rounding has made indefinite, it uses one eigendecomposition, which
+    costs as much as about thirty Cholesky factorisations; negative eigenvalues count as 0. B and X
+    are NumPy arrays; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
     if array_ops.is_on_gpu(A) and (solve := _on_gpu().shifted_solver(A, shifts)) is not None:
@@ -201,6 +202,8 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
         else:
 
             def by_cholesky(B: np.ndarray) -> np.ndarray:
+                if len(factors) == 1:
+                    return scipy.linalg.cho_solve(factors[0], B, check_finite=False)
                 X = np.empty_like(B)
                 for i, factor in enumerate(factors):
                     own = which == i

@@ -145,7 +145,7 @@ class Walks:
 
             def part(z: Array, y: Array, *weights: Array, out: Array) -> Array:
                 xp = array_ops.namespace(z)
-                c = loss.curvature(y, array_ops.astype(array_ops.matmul(z, u), xp.float64) + b)
+                c = loss.curvature(y, _by_outputs(array_ops.matmul(z, u), xp.float64) + b)
                 c = c * weights[0] if weights else c
                 return xp.concat([_kind(xp, c, k) for k in kinds], axis=1)
 
@@ -259,8 +259,8 @@ def _evaluation(
             z = array_ops.astype(z, dtype)
             z = z if P is None else z @ P
             xp = array_ops.namespace(z)
-            f = array_ops.astype(array_ops.matmul(z, u), xp.float64) + b
-            each = [loss.value(y, f), loss.gradient(y, f), loss.statistics(y, f)]
+            f = _by_outputs(array_ops.matmul(z, u), xp.float64) + b
+            each = [*loss.value_and_gradient(y, f), loss.statistics(y, f)]
             values, g, statistics = (a * weights[0] for a in each) if weights else each
             sums = (
                 xp.sum(values, axis=0),
@@ -281,6 +281,16 @@ def _evaluation(
         return part
 
     return prepare
+
+
+def _by_outputs(f: Array, dtype: DType) -> Array:
+    """Convert scores (rows, outputs), so that those of an output are beside each other in memory.
+
+    NumPy then takes a tenth of the time for a sum or a maximum of the outputs of each row.
+    """
+    if isinstance(f, np.ndarray):
+        return np.asarray(f, dtype=dtype, order="F")
+    return array_ops.astype(f, dtype)
 
 
 def _pull(z: Array, g: Array) -> Array:
@@ -332,7 +342,7 @@ def _both(u: Array, b: Array, d: Array, c: Array) -> Callable[[Array], tuple[Arr
     slopes, constants = xp.concat((u, d), axis=1), array_ops.astype(xp.concat((b, c)), u.dtype)
 
     def both(z: Array) -> tuple[Array, Array]:
-        product = array_ops.matmul(z, slopes)
+        product = _by_outputs(array_ops.matmul(z, slopes), slopes.dtype)
         product += constants
         return product[:, :t], product[:, t:]
 

@@ -16,7 +16,7 @@ from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
 from gramian.backend.threads import one_blas_thread, side_by_side
-from gramian.learners.losses.easing import minimised
+from gramian.learners.losses.easing import larger_penalties, minimised
 from gramian.learners.losses.factored import (
     FactoredSpace,
     LeftOut,
@@ -127,6 +127,10 @@ class IteratedSpace(FactoredSpace):
         self._relative = min(float(np.max(slopes / sizes)), 1.0)
         return direction, slopes
 
+    def changes_method(self) -> bool:
+        was_fast, self._course.is_fast = self._course.is_fast, False
+        return was_fast
+
     def _newton(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, int]:
         """Return a Newton direction, and how many products with the second derivatives it took."""
         loss, problem = self.loss, self.problem
@@ -217,8 +221,10 @@ class Iterated(Strategy[LossProblem]):
         room = room_left(self._other_memory(problem))
         missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
         make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
+        # The smaller a penalty, the more passes each step takes. The trace is not known in a plan.
+        harder = 1 + larger_penalties(problem.alpha, n) if problem.loss.eased else 1
         sums = r * r * t + missing * (make * m + m * r)
-        return PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
+        return harder * PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
         C = projected(problem.factors) or problem.factors

@@ -8,6 +8,7 @@ import numpy as np
 
 MOST_PRODUCTS = 200
 LITTLE = 0.25  # of what an iteration has gained
+SOLVED = 0.1  # the residual of what may be the last step, relative to the gradient
 TINY = np.finfo(float).tiny
 
 Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -38,8 +39,10 @@ def conjugate_gradients(
         residual = residual - length * image
         before, gained = gained, np.sum(B[:, used] * X[:, used], axis=0)
         share = np.where(gained > least[used], LITTLE, LITTLE / 10)
+        sizes = np.linalg.norm(residual, axis=0)
         left = products * (gained - before) > share * gained
-        left &= np.linalg.norm(residual, axis=0) > tol * size
+        left |= (gained <= least[used]) & (sizes > SOLVED * size)
+        left &= sizes > tol * size
         if not left.any():
             break
         used, residual, direction = used[left], residual[:, left], direction[:, left]

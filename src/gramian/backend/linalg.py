@@ -197,10 +197,10 @@ def shifted_solver(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function B ↦ X with (A + shift_j I) x_j = b_j per column, for a PSD matrix A.
 
-    It uses Cholesky for a few distinct shifts. For many shifts, or an A that rounding has made
-    indefinite, it uses one eigendecomposition, which costs as much as about thirty Cholesky
-    factorisations; negative eigenvalues count as 0, or raise an error if A has to be ``definite``.
-    B and X are NumPy arrays; A may be on a GPU.
+    A single shift serves any number of columns. It uses Cholesky for a few distinct shifts. For
+    many shifts, or an A that rounding has made indefinite, it uses one eigendecomposition, which
+    costs as much as about thirty Cholesky factorisations; negative eigenvalues count as 0, or raise
+    an error if A has to be ``definite``. B and X are NumPy arrays; A may be on a GPU.
     """
     different, which = np.unique(shifts, return_inverse=True)
     if array_ops.is_on_gpu(A) and (solve := _on_gpu().shifted_solver(A, shifts)) is not None:
@@ -218,6 +218,8 @@ def shifted_solver(
             def by_cholesky(B: np.ndarray) -> np.ndarray:
                 X = np.empty_like(B)
                 with few_blas_threads(len(A)):
+                    if len(factors) == 1:
+                        return scipy.linalg.cho_solve(factors[0], B, check_finite=False)
                     for i, factor in enumerate(factors):
                         own = which == i
                         X[:, own] = scipy.linalg.cho_solve(factor, B[:, own], check_finite=False)

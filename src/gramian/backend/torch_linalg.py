@@ -64,7 +64,7 @@ def shifted_solver(A: Array, shifts: np.ndarray) -> Callable[[np.ndarray], np.nd
     def solve(B: np.ndarray) -> np.ndarray:
         X = np.empty_like(B)
         for i, lower in enumerate(factors):
-            own = which == i
+            own = which == i if len(factors) > 1 else slice(None)
             right = torch.as_tensor(B[:, own], device=A.device)
             X[:, own] = torch.cholesky_solve(right, lower).cpu().numpy()
         return X

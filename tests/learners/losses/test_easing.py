@@ -27,6 +27,16 @@ def test_small_penalties_take_tens_of_steps(kernel):
     assert model.n_iter_ > 5
 
 
+@pytest.mark.parametrize("alpha", [1e-4, 1e-6])
+def test_small_penalties_of_several_classes_take_tens_of_steps(alpha):
+    X, y = load_digits(return_X_y=True)
+    kernel = Nystroem(RBF(0.1), 100, random_state=0).fit(X / 16)
+    options = {"loss": "squared_hinge", "random_state": 0}
+    model = KernelSVC(alpha, kernel, max_iter=40, **options).fit(X / 16, y)
+    alone = [KernelSVC(alpha, kernel, **options).fit(X / 16, y == k) for k in (5, 8)]
+    assert model.objective_[[5, 8]] == pytest.approx([one.objective_[0] for one in alone], rel=1e-3)
+
+
 def test_steps_with_larger_penalties_count():
     X, y = one_digit()
     model = KernelSVC(1e-6, KERNELS[0], loss="squared_hinge", max_iter=3)

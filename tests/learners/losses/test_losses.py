@@ -69,6 +69,16 @@ def test_derivatives_are_those_of_the_value(loss, seed):
     assert (loss.curvature(y, f) >= 0).all()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_values_and_gradients_together(loss, order):
+    y, f = example(loss, 3, rows=40)
+    f = np.asarray(30.0 * f, order=order)
+    value, gradient = loss.value_and_gradient(y, f)
+    assert_allclose(value, loss.value(y, f), rtol=1e-12, atol=1e-12)
+    assert_allclose(gradient, loss.gradient(y, f), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 def test_the_root_of_the_curvature(loss):
     y, f = example(loss, 0)

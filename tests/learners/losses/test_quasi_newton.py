@@ -60,6 +60,22 @@ def test_the_last_change_of_the_gradient_comes_from_the_last_step(rng):
     assert_allclose(course.inverse_times(there, precondition), step, rtol=1e-9)
 
 
+def test_short_steps_may_leave_more(rng):
+    """A preconditioner that is far too large along a step may be right along others."""
+    evaluate, precondition, x = quadratics(rng, 1, False)
+
+    def left_with(size):
+        course, point = Course(coupled=False), x
+        for shorter in (size, 1.0):
+            here = evaluate(point)
+            direction = -course.inverse_times(here, lambda R: size * precondition(R))
+            left = course.left(here, direction, np.ones(1))
+            point = point + direction / shorter
+        return left[0]
+
+    assert left_with(1e4) > 50 * left_with(1.0)
+
+
 def test_steps_that_are_refused_or_gain_nothing_are_slow(rng):
     evaluate, precondition, x = quadratics(rng, 1, False)
     refused, idle = Course(coupled=False), Course(coupled=False)

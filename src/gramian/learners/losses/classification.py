@@ -14,6 +14,15 @@ from gramian.learners.losses.loss import Kinked, Loss, Piece, Root
 MOST = 500.0  # predictions beyond this are clipped before the exponential
 
 
+def _are(y: Array, classes: np.ndarray, f: Array) -> Array:
+    """Return 1 where the class of a row is that of an output, else 0, (rows, outputs)."""
+    xp, numbers = array_ops.namespace(f), array_ops.like(classes, f)
+    # Outputs come first in memory, as scores may have them.
+    return xp.matrix_transpose(
+        array_ops.astype(xp.matrix_transpose(y) == numbers[:, None], f.dtype)
+    )
+
+
 class Logistic(Loss):
     """log(1 + exp(-s f)) for two classes, with s = 1 for class 1 and -1 for class 0."""
 
@@ -23,6 +32,13 @@ class Logistic(Loss):
 
     def gradient(self, y: Array, f: Array) -> Array:
         return self.inverse_link(f) - y
+
+    def value_and_gradient(self, y: Array, f: Array) -> tuple[Array, Array]:
+        xp = array_ops.namespace(f)
+        power = xp.exp(-xp.abs(f))  # of the less probable class, relative to the other
+        value = xp.log1p(power) + xp.clip(f, 0.0, None) - y * f
+        larger = 1.0 / (1.0 + power)
+        return value, xp.where(f > 0, larger, power * larger) - y
 
     def curvature(self, y: Array, f: Array) -> Array:
         p = self.inverse_link(f)
@@ -54,6 +70,16 @@ class Multinomial(Loss):
 
     def gradient(self, y: Array, f: Array) -> Array:
         return self.inverse_link(f) - self._members(y, f)
+
+    def value_and_gradient(self, y: Array, f: Array) -> tuple[Array, Array]:
+        xp, members = array_ops.namespace(f), self._members(y, f)
+        largest = xp.max(f, axis=1, keepdims=True)
+        powers = xp.exp(f - largest)
+        total = xp.sum(powers, axis=1, keepdims=True)
+        value = xp.log(total) + largest - xp.sum(members * f, axis=1, keepdims=True)
+        powers /= total
+        powers -= members
+        return value, powers
 
     def curvature(self, y: Array, f: Array) -> Array:
         p = self.inverse_link(f)
@@ -94,8 +120,7 @@ class Multinomial(Loss):
         return logs - logs.mean()
 
     def _members(self, y: Array, f: Array) -> Array:
-        numbers = array_ops.like(np.arange(self.outputs, dtype=np.float64), f)
-        return array_ops.astype(y == numbers, f.dtype)
+        return _are(y, np.arange(self.outputs, dtype=np.float64), f)
 
 
 class _OneAgainstTheRest(Loss):
@@ -112,8 +137,7 @@ class _OneAgainstTheRest(Loss):
 
     def signs(self, y: Array, f: Array) -> Array:
         """Return s for each row and output."""
-        numbers = array_ops.like(self.classes.astype(np.float64), f)
-        return 2.0 * array_ops.astype(y == numbers, f.dtype) - 1.0
+        return 2.0 * _are(y, self.classes.astype(np.float64), f) - 1.0
 
 
 class SquaredHinge(_OneAgainstTheRest):
@@ -126,6 +150,11 @@ class SquaredHinge(_OneAgainstTheRest):
 
     def gradient(self, y: Array, f: Array) -> Array:
         return -2.0 * self.signs(y, f) * self._missing(y, f)
+
+    def value_and_gradient(self, y: Array, f: Array) -> tuple[Array, Array]:
+        signs = self.signs(y, f)
+        missing = array_ops.namespace(f).clip(1.0 - signs * f, 0.0, None)
+        return missing**2, -2.0 * signs * missing
 
     def curvature(self, y: Array, f: Array) -> Array:
         return 2.0 * array_ops.astype(self._missing(y, f) > 0, f.dtype)

@@ -28,7 +28,7 @@ def minimised(
     """Return the minimum of a problem, and its space; ``space`` makes that of a penalty."""
     steps, left = 0, problem.max_iter
     if problem.loss.eased and problem.warm is None:
-        for count in range(_larger(problem), 0, -1):
+        for count in range(larger_penalties(problem.alpha, problem.trace()), 0, -1):
             eased = replace(problem, alpha=problem.alpha * FACTOR**count)
             rough = minimise(space(eased), tol=max(ROUGH, problem.tol), max_iter=max(left, 1))
             problem = replace(problem, warm=rough.point)
@@ -38,6 +38,6 @@ def minimised(
     return found._replace(iterations=found.iterations + steps), last
 
 
-def _larger(problem: LossProblem) -> int:
+def larger_penalties(alpha: float, trace: float) -> int:
     """Return how many larger penalties come first."""
-    return max(ceil(log(max(LARGE * problem.trace() / problem.alpha, 1.0), FACTOR)), 0)
+    return max(ceil(log(max(LARGE * trace / alpha, 1.0), FACTOR)), 0)

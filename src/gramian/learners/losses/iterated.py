@@ -5,7 +5,7 @@ They are quasi-Newton steps while these converge, and then Newton steps by conju
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, sqrt
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 from gramian.backend import array_ops, config, linalg
 from gramian.backend.array_ops import Array
 from gramian.backend.memory import Amounts
-from gramian.backend.threads import one_blas_thread
-from gramian.learners.losses.easing import minimised
+from gramian.backend.threads import one_blas_thread, side_by_side
+from gramian.learners.losses.easing import larger_penalties, minimised
 from gramian.learners.losses.factored import (
     FactoredSpace,
     LeftOut,
@@ -33,7 +33,9 @@ from gramian.learners.losses.loss import Loss
 from gramian.learners.losses.newton import Evaluation, gaps
 from gramian.learners.losses.problem import LossProblem, LossSolution
 from gramian.learners.losses.quasi_newton import MOST_PAIRS, Course
-from gramian.learners.losses.walks import TEMPORARY, Curvature, Walks
+from gramian.learners.losses.thinning import thinned
+from gramian.learners.losses.truncated import conjugate_gradients
+from gramian.learners.losses.walks import TEMPORARY, Walks
 from gramian.learners.strategy import Strategy, keeping, room_left
 from gramian.matrices.factors import Factors, keepable, projected, unprojected
 from gramian.rows import FeatureRows
@@ -44,20 +46,16 @@ PASS, PASS_TARGET = 28, 4  # reading one entry of C, and multiplying it for each
 PASSES = 5  # of an iteration for each step with sums: it starts from a sample, so it takes fewer
 RENEWED = 12  # products in a step: with more, the next step has a new preconditioner
 WORTH = 3.0  # preconditioners, in passes, before a curvature that jumps gets a new one
-MOST_PRODUCTS = 200
-LITTLE = 0.25  # of what an iteration has gained
 LAST = 4.0  # times the tolerance: a step that gains less may be the last
 MOST_KINDS = 4  # more outputs share one preconditioner,
 SEPARATE = 25.0  # unless their own take at most as long as so many passes,
 KINDS_SHARE = 1 / 8  # and this part of the budget
+THINNED = 1  # rows for each feature in one of several preconditioners, drawn from the sample
 FEWER = 2.0  # times fewer rows in the sample: the minimum of the sample is the first point
 ROUGH = 1e-2  # its accuracy: it differs from the minimum of all rows by more
 SAMPLE_SHARE = 1 / 8  # of the budget, for the features of the preconditioner's rows
 SAMPLE_MOST = 20  # of these rows for each feature
 EACH = 10  # of them for each class, or the intercepts of some classes are far off
-TINY = np.finfo(float).tiny
-
-Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class IteratedSpace(FactoredSpace):
@@ -85,9 +83,10 @@ class IteratedSpace(FactoredSpace):
 
     def _costs(self) -> tuple[float, float]:
         """Return what a pass costs, and a preconditioner."""
-        t, rows = self.loss.outputs, self._sample.walked.shape[0]
+        kinds, rows = len(self._kinds_of_curvature()), self._sample.walked.shape[0]
+        rows = _thinned_size(self.problem) if kinds > 1 else rows
         one = _preconditioner_cost(rows, self.walks.rank)
-        return _pass_cost(self.walks.walked, t), len(self._kinds_of_curvature()) * one
+        return _pass_cost(self.walks.walked, self.loss.outputs), kinds * one
 
     def evaluate(self, point: np.ndarray) -> Evaluation:
         self._spent += self._pass
@@ -130,6 +129,10 @@ class IteratedSpace(FactoredSpace):
         self._relative = min(float(np.max(slopes / sizes)), 1.0)
         return direction, slopes
 
+    def changes_method(self) -> bool:
+        was_fast, self._course.is_fast = self._course.is_fast, False
+        return was_fast
+
     def _newton(self, here: Evaluation, wanted: np.ndarray) -> tuple[np.ndarray, int]:
         """Return a Newton direction, and how many products with the second derivatives it took."""
         loss, problem = self.loss, self.problem
@@ -167,7 +170,9 @@ class IteratedSpace(FactoredSpace):
         return self.loss.effective(image)
 
     def _preconditioners(self, here: Evaluation) -> list[Any]:
-        return self._inverses(here.point, self._kinds_of_curvature(), self._landmarks)
+        kinds = self._kinds_of_curvature()
+        most = self._sample.walked.shape[0] if len(kinds) == 1 else _thinned_size(self.problem)
+        return self._inverses(here.point, kinds, most, self._landmarks)
 
     def _kinds_of_curvature(self) -> list[int]:
         """Return the outputs that have a preconditioner each, or -1 for one that all share."""
@@ -176,58 +181,26 @@ class IteratedSpace(FactoredSpace):
 
     def inverses(self, point: np.ndarray, kinds: list[int]) -> list[Any]:
         # The landmarks would count twice: the rows that are left out are all in the sample.
-        return self._inverses(point, kinds, None)
+        return self._inverses(point, kinds, self._sample.walked.shape[0], None)
 
-    def _inverses(self, point: np.ndarray, kinds: list[int], landmarks: Array | None) -> list[Any]:
-        curvature: Curvature | None
-        _, curvature = self._sample.evaluate(self.loss, point, kinds)
-        assert curvature is not None
-        solvers = []
-        for i in range(len(kinds)):
+    def _inverses(
+        self, point: np.ndarray, kinds: list[int], most: int, landmarks: Array | None
+    ) -> list[Any]:
+        """Return inverses for each kind, of up to ``most`` rows each."""
+        values = self._sample.curvatures(self.loss, point, kinds)
+
+        def inverse(i: int) -> Any:
+            numbers, c = thinned(values[:, i], most)
+            curvature = self._sample.inner(numbers, c)
             extra = None
             if landmarks is not None:
-                mean = self._scale * float(curvature.totals[i]) / self.problem.rows.shape[0]
+                mean = self._scale * float(curvature.totals[0]) / self.problem.rows.shape[0]
                 block = curvature.blocks[0]
                 extra = mean * array_ops.like(landmarks, block, block.dtype)
-            solvers.append(self._sample.solver(curvature, i, scale=self._scale, extra=extra))
-        return solvers
+            return self._sample.solver(curvature, 0, scale=self._scale, extra=extra)
 
-
-def conjugate_gradients(
-    apply: Operator, B: np.ndarray, precondition: Operator, *, tol: float, least: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Solve A X = B roughly, column by column; return X and the number of products.
-
-    Both operators get the numbers of the columns that are left: a column ends when its residual is
-    within ``tol``, or when its last product has gained little. Conjugate gradients from 0 decrease
-    the quadratic model by ½ BᵀX. If the last of k products gained less than a k-th of LITTLE of
-    that, a new direction gains more (Nash and Sofer, 1990). A step that gains less than ``least``
-    (columns,) may be the last one, so it is solved better.
-    """
-    X, used = np.zeros_like(B), np.flatnonzero(B.any(axis=0))
-    if not len(used):
-        return X, 0
-    residual = B[:, used]
-    direction = precondition(residual, used)
-    rz = np.sum(residual * direction, axis=0)
-    size, gained = np.linalg.norm(residual, axis=0), np.zeros(len(used))
-    for products in range(1, MOST_PRODUCTS + 1):
-        image = apply(direction, used)
-        length = rz / np.maximum(np.sum(direction * image, axis=0), TINY)
-        X[:, used] += length * direction
-        residual = residual - length * image
-        before, gained = gained, np.sum(B[:, used] * X[:, used], axis=0)
-        share = np.where(gained > least[used], LITTLE, LITTLE / 10)
-        left = products * (gained - before) > share * gained
-        left &= np.linalg.norm(residual, axis=0) > tol * size
-        if not left.any():
-            break
-        used, residual, direction = used[left], residual[:, left], direction[:, left]
-        size, gained = size[left], gained[left]
-        preconditioned = precondition(residual, used)
-        rz, before = np.sum(residual * preconditioned, axis=0), rz[left]
-        direction = preconditioned + rz / np.maximum(before, TINY) * direction
-    return X, products
+        on_gpu = array_ops.is_on_gpu(self._sample.walked.parts.example())
+        return side_by_side(inverse, range(len(kinds)), "preconditioner", serial=on_gpu)
 
 
 class Iterated(Strategy[LossProblem]):
@@ -250,8 +223,10 @@ class Iterated(Strategy[LossProblem]):
         room = room_left(self._other_memory(problem))
         missing = 1.0 - keepable(C, room, partly=True) / max(n, 1)
         make = KERNEL_VALUE if any(isinstance(Z, FeatureRows) for Z in C.parts) else 0
+        # The smaller a penalty, the more passes each step takes. The trace is not known in a plan.
+        harder = 1 + larger_penalties(problem.alpha, n) if problem.loss.eased else 1
         sums = r * r * t + missing * (make * m + m * r)
-        return PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
+        return harder * PASSES * m * (PASS + 2 * PASS_TARGET * t + missing * make) < sums
 
     def memory(self, problem: LossProblem) -> Sequence[Amounts]:
         C = projected(problem.factors) or problem.factors
@@ -323,10 +298,16 @@ def _kind_count(problem: LossProblem, walked: Factors) -> int:
     What outputs share is the mean of their curvatures, which says little about rare classes.
     """
     t, r = problem.loss.outputs, problem.factors.rank
-    costs = t * _preconditioner_cost(_sample_size(problem), r)
+    costs = t * _preconditioner_cost(_thinned_size(problem), r)
     separate = costs <= SEPARATE * _pass_cost(walked, t)
     separate &= t * 2 * 8 * r**2 <= KINDS_SHARE * config.memory_budget()
     return t if t <= MOST_KINDS or separate else 1
+
+
+def _thinned_size(problem: LossProblem) -> int:
+    """Return how many rows of the sample each of several preconditioners has."""
+    size = _sample_size(problem)
+    return min(THINNED * problem.factors.rank, size) if problem.loss.outputs > MOST_KINDS else size
 
 
 def _pass_cost(walked: Factors, outputs: int) -> float:
@@ -351,9 +332,13 @@ def _sample(problem: LossProblem) -> tuple[Walks, np.ndarray]:
 
 
 def _found_on(sample: Walks, scale: float, landmarks: Array | None) -> np.ndarray:
-    """Return about the minimum of the sample, which stands for ``scale`` times its rows."""
+    """Return about the minimum of the sample, which stands for ``scale`` times its rows.
+
+    A mean loss over fewer rows needs a larger penalty, or its minimum fits their noise: scores are
+    too large, and so is the objective of all rows. Penalties grow as the root of the rows.
+    """
     problem = sample.problem
-    alpha, tol = problem.alpha / scale, max(ROUGH, problem.tol)
+    alpha, tol = problem.alpha / sqrt(scale), max(ROUGH, problem.tol)
 
     def space_of(part: LossProblem) -> IteratedSpace:
         there = sample.on(part)

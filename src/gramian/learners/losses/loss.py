@@ -58,6 +58,10 @@ class Loss(ABC):
     def curvature(self, y: Array, f: Array) -> Array:
         """Return the second derivatives, none negative, shape (rows, outputs)."""
 
+    def value_and_gradient(self, y: Array, f: Array) -> tuple[Array, Array]:
+        """Return both; a loss may compute what they share only once."""
+        return self.value(y, f), self.gradient(y, f)
+
     def curve(self, y: Array, f: Array, u: Array) -> Array:
         """Return the matrix of second derivatives of each row times u, shape (rows, outputs)."""
         return self.curvature(y, f) * u

@@ -67,6 +67,10 @@ class Space(ABC):
         than the slope is returned, so that this is still so.
         """
 
+    def changes_method(self) -> bool:
+        """Change how directions are found, after one that gained nothing; False if impossible."""
+        return False
+
     @abstractmethod
     def along(self, here: Evaluation, direction: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Return the objective after steps of these lengths, shape (lengths, values)."""
@@ -96,6 +100,8 @@ def minimise(space: Space, *, tol: float, max_iter: int) -> Minimum:
             there, moved = _search(space, here, direction, np.where(open_, slopes, 0.0))
             iterations += 1
             step()
+            if (open_ & ~close & ~moved).any() and space.changes_method():
+                moved = np.ones_like(moved)
             # The objective is convex: if even the shortest step gains nothing, longer ones do not.
             slopes = np.where(moved, slopes, SHORTEST[-1] * slopes)
             missed = np.where(open_, (slopes / 2 + missing) / sizes, missed)

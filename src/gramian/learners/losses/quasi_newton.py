@@ -22,6 +22,8 @@ SLOW = 0.9  # of what was left, on average over some steps: if more is left, the
 RECENT = 4  # steps
 MOST_REFUSED = 5  # of them, because full steps were too long
 MARGIN = 2.0  # what is left is an estimate
+SHORT = 0.1  # of the length that the preconditioner wants
+LEAST_TRUST = 0.01  # in slopes of shorter ones; with less, no step would gain enough
 TINY = np.finfo(float).tiny
 
 
@@ -93,7 +95,8 @@ class Course:
         """Return the slopes (values,), and more where the last steps gained little.
 
         A part of the gradient that a step multiplies with 1 - μ falls with the slopes, which count
-        it as 1 / μ times less than can be gained from it.
+        it as 1 / μ times less than can be gained from it. So do slopes of steps that are far
+        shorter than the preconditioner wants: along others, it may be right.
         """
         self._slopes.append(slopes)
         self._aim = here.point + direction
@@ -103,7 +106,8 @@ class Course:
         ratios = (slopes / np.maximum(first, TINY)) ** (1.0 / count)
         slow = count == RECENT and float(slopes.sum()) > SLOW**count * float(first.sum())
         self.is_fast = not slow and sum(self._refused) <= MOST_REFUSED
-        return slopes * MARGIN / (1.0 - np.sqrt(np.clip(ratios, 0.0, SLOW)))
+        trusted = np.clip(self._scale() / SHORT, LEAST_TRUST, 1.0)
+        return slopes * MARGIN / (1.0 - np.sqrt(np.clip(ratios, 0.0, SLOW))) / trusted
 
     def _add(self, here: Evaluation, image: np.ndarray) -> None:
         last, self._last = self._last, here

@@ -145,7 +145,9 @@ class TestStreamed:
         monkeypatch.setattr(numba_loops, "both_sides", lambda *a: used.append(1) or loop(*a))
         compiled = clone(model).fit(X, Y, weights)
         assert used
-        assert_allclose(compiled.predict(X), plain.predict(X), atol=2e-4 if fraction else 2e-5)
+        # Products in float32 round by the machine; an early stop leaves more of the difference.
+        rough = fraction or dtype == np.float32
+        assert_allclose(compiled.predict(X), plain.predict(X), atol=2e-4 if rough else 2e-5)
 
     @pytest.mark.parametrize("intercept", [False, True])
     @pytest.mark.parametrize("weighted", [False, True])

@@ -178,7 +178,7 @@ class KernelEstimator(KernelParameter, ABC):
         >>> model = KernelRidge(kernel=Nystroem("rbf", 1000))
         >>> with config_context(memory_budget="2GB", n_threads=2):
         ...     print(model.estimate_memory(10**6, 50))
-        2 GB: kernel values of 21 % of the rows 1.76 GB, preconditioner 80 MB, blocks ...
+        2 GB: kernel values of 21 % of the rows 1.71 GB, blocks 123 MB, preconditioner ...
         """
         return self._estimate(planned(n, d, dtype, on_disk))
 

@@ -43,6 +43,7 @@ from gramian.rows import FeatureRows
 # Costs in units of one operation of a float32 matrix product, about 0.01 ns on one core.
 KERNEL_VALUE = 200  # computing one kernel value, or another feature
 PASS, PASS_TARGET = 28, 4  # reading one entry of C, and multiplying it for each target
+APPLIED = 50  # applying one entry of a preconditioner to a single column
 PASSES = 5  # of an iteration for each step with sums: it starts from a sample, so it takes fewer
 RENEWED = 12  # products in a step: with more, the next step has a new preconditioner
 WORTH = 3.0  # preconditioners, in passes, before a curvature that jumps gets a new one
@@ -299,7 +300,8 @@ def _kind_count(problem: LossProblem, walked: Factors) -> int:
     """
     t, r = problem.loss.outputs, problem.factors.rank
     costs = t * _preconditioner_cost(_thinned_size(problem), r)
-    separate = costs <= SEPARATE * _pass_cost(walked, t)
+    # Each step applies them one by one, which takes longer than a shared one for all outputs.
+    separate = costs <= SEPARATE * (_pass_cost(walked, t) - APPLIED * t * r**2)
     separate &= t * 2 * 8 * r**2 <= KINDS_SHARE * config.memory_budget()
     return t if t <= MOST_KINDS or separate else 1
 

@@ -121,13 +121,19 @@ def their_learner(loss: str) -> Any:
     )
 
 
-def on_features(name: str, n: int | None, m: int, gamma: float) -> None:
-    """Solvers on the features of one fitted approximation, given to both or computed by both."""
+ON_FEATURES = {"logistic": log_loss, "squared hinge": squared_hinge}
+
+
+def on_features(name: str, n: int | None, m: int, gamma: float, only: str) -> None:
+    """Solvers on the features of one fitted approximation, given to both or computed by both.
+
+    ``only`` is a loss; by default, both run.
+    """
     data = split(name, n)
     approximation, fitting = clocked(lambda: Nystroem(RBF(gamma), m, random_state=0).fit(data.X))
     Z = approximation.transform(data.X)
     lines = []
-    for loss, value in (("logistic", log_loss), ("squared hinge", squared_hinge)):
+    for loss in [only] if only else ON_FEATURES:
         whole, ours = clocked(
             lambda loss=loss: our_learner(loss, approximation).fit(data.X, data.y)
         )
@@ -135,7 +141,7 @@ def on_features(name: str, n: int | None, m: int, gamma: float) -> None:
             lambda loss=loss: our_learner(loss, GivenFeatures()).fit(Z, data.y)
         )
         other, theirs = clocked(lambda loss=loss: their_learner(loss).fit(Z, data.y))
-        reference = value(Z, data.y, other)
+        reference = ON_FEATURES[loss](Z, data.y, other)
         sides = {
             "gramian, computes features": (ours, float(np.sum(whole.objective_)), whole),
             "gramian, gets features": (ours_given, float(np.sum(given.objective_)), given),
@@ -309,12 +315,16 @@ def from_a_file(n: int, m: int) -> None:
     print(f"{grown.seconds:.0f} s, {grown.largest / 1e6:.0f} MB, {grown.remark}.\n")
 
 
-def main(full: bool = False, part: str = "", device: str = "cpu") -> None:
+def main(full: bool = False, part: str = "", device: str = "cpu", loss: str = "") -> None:
+    if loss and loss not in ON_FEATURES:
+        raise SystemExit(f"--loss must be one of {', '.join(ON_FEATURES)}; got {loss}.")
     parts = {
         "covtype": lambda: on_features(
-            "covtype", None if full else 20_000, 1000 if full else 200, 5.0
+            "covtype", None if full else 20_000, 1000 if full else 200, 5.0, loss
         ),
-        "mnist": lambda: on_features("mnist", None if full else 5_000, 2000 if full else 200, 0.02),
+        "mnist": lambda: on_features(
+            "mnist", None if full else 5_000, 2000 if full else 200, 0.02, loss
+        ),
         "svc": lambda: against_svc(20_000 if full else 3_000, 2000 if full else 300),
         "quantiles": lambda: quantiles(500 if full else 100),
         "probabilities": lambda: probabilities(5_000 if full else 1_500, 300 if full else 150),
@@ -337,4 +347,5 @@ if __name__ == "__main__":
     parser.add_argument("--full", action="store_true", help="the sizes of the claims")
     parser.add_argument("--part", default="", help="one part")
     parser.add_argument("--device", default="cpu", help="of the part torchkm: cpu or cuda")
+    parser.add_argument("--loss", default="", help="of the parts covtype and mnist: one loss")
     main(**vars(parser.parse_args()))

@@ -16,7 +16,8 @@ def matrix(n=30):
 def test_solutions_are_those_of_each_shift(shifts):
     A, B = matrix()
     each = np.broadcast_to(shifts, B.shape[1])
-    right = [np.linalg.solve(A + shift * np.eye(len(A)), b) for shift, b in zip(each, B.T, strict=True)]
+    pairs = zip(each, B.T, strict=True)
+    right = [np.linalg.solve(A + shift * np.eye(len(A)), b) for shift, b in pairs]
     solve = linalg.shifted_solver(A, np.asarray(shifts))
     assert_allclose(solve(B), np.column_stack(right), rtol=1e-7)
 

@@ -100,7 +100,7 @@ class KernelLogisticRegression(_Classifier):
     tol : float, default=1e-6
         The accuracy of the objective, relative to its minimum.
     max_iter : int, default=100
-        The largest number of Newton steps.
+        The largest number of steps, of Newton's method or of a quasi-Newton method.
     random_state : int, Generator or None, default=None
         Draws landmarks, the rows of a preconditioner, and the rows that determine kernel parameters
         such as gamma="median".

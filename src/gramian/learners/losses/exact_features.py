@@ -1,8 +1,8 @@
 """A coupled loss over the exact matrix: the columns of its Cholesky factor are features.
 
 With K = Z Zᵀ and θ = Zᵀa, the problem of the coefficients a of the rows is that of the coefficients
-θ of features, whose preconditioners are better: an output has its own, and the intercepts need no
-systems of their own. At the minimum, a = -g / alpha with the gradient g of the loss. Elsewhere that
+θ of features. Steps over features take one product with Z each, and intercepts need no systems of
+their own. At the minimum, a = -g / alpha with the gradient g of the loss. Elsewhere that
 would be a long step, so a also makes up for the gradient ∇ = alpha θ + Zᵀg that is left:
 a = -g / alpha + Z (ZᵀZ + alpha / c)⁻¹ ∇ / alpha has Zᵀa = θ - (c ZᵀZ + alpha)⁻¹ ∇. Where no row
 has a curvature above c, such a step only lowers the objective.
@@ -28,7 +28,7 @@ from gramian.matrices.factors import Factors
 from gramian.rows import ArrayRows
 
 ROUNDING = 100.0  # times the machine epsilon and the largest diagonal entry: the factor ends there
-LEAST = 1e-100  # curvature
+LEAST = 1e-100  # a smaller curvature counts as this much
 FINER = 1e-4  # times tol: the last steps are cheap
 
 
@@ -66,14 +66,13 @@ class ExactFeatures(Strategy[LossProblem]):
         y, weights = array_ops.host_float64(problem.y), problem.weights
         if weights is not None:
             weights = array_ops.host_float64(weights)
-        K: np.ndarray | None = array_ops.host_float64(problem.gram.dense())
-        assert K is not None
-        Z = _features(K, array_ops.eps(problem.gram.dtype))
+        matrix = array_ops.host_float64(problem.gram.dense())
+        Z = _features(matrix, array_ops.eps(problem.gram.dtype))
         if Z is None:
             return self._otherwise.solve(problem)
         inner, rows = Z.T @ Z, ArrayRows(Z)
-        numbers = sampled(problem) if problem.leaves_out else None
-        K = K if problem.leaves_out else None  # otherwise its memory is free for the steps
+        K, numbers = (matrix, sampled(problem)) if problem.leaves_out else (None, None)
+        del matrix  # if no row is left out, its memory is free for the steps
 
         def solved(part: LossProblem) -> LossSolution:
             found = self._over_features.solve(

@@ -125,7 +125,7 @@ class KernelLogisticRegression(_Classifier):
         If alpha was chosen: the ``alphas`` tried, and their ``errors``, the mean loss of left-out
         rows.
     n_iter_ : int
-        The number of Newton steps.
+        The number of steps.
     kernel_ : Kernel
         The kernel in use, with its parameters fitted.
     approximation_ : Approximation or None

@@ -1,9 +1,12 @@
 """Threads that are kept between walks."""
 
+import os
 import threading
+from contextlib import nullcontext
 
 import pytest
 
+from gramian.backend import threads
 from gramian.backend.threads import in_order
 
 
@@ -40,3 +43,45 @@ def test_nothing_runs_on_after_a_walk_that_ends_early(fails):
     count = len(done)
     assert count >= 1
     assert not go.wait(0.1) and len(done) == count
+
+
+CPUS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="there are no two CPUs that threads can be placed on")
+class TestEachThreadHasACPUOfItsOwn:
+    """While a walk uses all CPUs: the kernel may wake both of two threads on one of them."""
+
+    def together(self, workers, work):
+        """What ``work`` returns in so many threads at the same time."""
+        meet = threading.Barrier(workers)
+        return list(in_order(lambda i: (meet.wait(10), work())[1], range(workers), workers, "walk"))
+
+    def placed(self):
+        return os.sched_getaffinity(0)
+
+    @pytest.fixture(autouse=True)
+    def woken(self):
+        """Threads are placed once they have started."""
+        self.together(len(CPUS), self.placed)
+
+    def test_during_a_walk(self):
+        places = self.together(len(CPUS), self.placed)
+        assert sorted(map(sorted, places)) == [[cpu] for cpu in sorted(CPUS)]
+
+    @pytest.mark.parametrize("stop", [1, 20])
+    def test_but_not_after_it_nor_after_a_failure(self, stop):
+        walk = in_order(lambda i: 1 // (i - 10), range(stop), len(CPUS), "walk")
+        with pytest.raises(ZeroDivisionError) if stop > 10 else nullcontext():
+            list(walk)
+        pool = threads._pools[len(CPUS)]
+        assert {*map(frozenset, map(os.sched_getaffinity, pool.threads))} == {frozenset(CPUS)}
+
+    def test_threads_started_inside_may_go_anywhere(self):
+        inner = self.together(len(CPUS), lambda: self.together(2, self.placed))
+        assert inner == [[CPUS, CPUS]] * len(CPUS)
+
+    def test_another_number_of_threads_may_go_anywhere(self):
+        more = len(CPUS) + 1
+        self.together(more, self.placed)
+        assert self.together(more, self.placed) == [CPUS] * more

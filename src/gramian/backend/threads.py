@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import cache
 from itertools import repeat
@@ -60,30 +60,74 @@ def in_order(
                 wait([future for future in pending if not future.cancel()])
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}  # by their size
-_inside = threading.local()  # whether a thread is one of a pool
+class _Pool(ThreadPoolExecutor):
+    """Threads, with the numbers by which the system knows them, and the CPUs that they may use."""
+
+    def __init__(self, workers: int, cpus: set[int]) -> None:
+        self.workers, self.cpus = workers, cpus
+        self.threads: list[int] = []
+        super().__init__(workers, "gramian", self._enter)
+
+    def _enter(self) -> None:
+        _inside.pool = self
+        self.threads.append(threading.get_native_id())
+        _allow(self.threads[-1], self.cpus)  # not only the CPU of the thread that starts this one
+
+
+_pools: dict[int, _Pool] = {}  # by their size
+_inside = threading.local()  # the pool of a thread, if it is of one
 if hasattr(os, "register_at_fork"):  # a forked process has no threads but one
     os.register_at_fork(after_in_child=_pools.clear)
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+def _pool(workers: int) -> Iterator[_Pool]:
     """Return threads that are kept for later walks, which may be short.
 
     Starting threads takes as long as a small walk, and each would need new memory for its tiles.
     Inside a thread of a pool they are new: the pool's own could all be waiting for this one.
     """
-    if getattr(_inside, "pool", False):
-        with ThreadPoolExecutor(workers) as pool:
+    outer: _Pool | None = getattr(_inside, "pool", None)
+    if outer is not None:
+        with _Pool(workers, outer.cpus) as pool:
             yield pool
         return
     if workers not in _pools:
-        _pools.setdefault(workers, ThreadPoolExecutor(workers, "gramian", _enter))
-    yield _pools[workers]
+        _pools.setdefault(workers, _Pool(workers, set()))
+    pool = _pools[workers]
+    pool.cpus = _allowed_cpus()
+    with _apart(pool):
+        yield pool
 
 
-def _enter() -> None:
-    _inside.pool = True
+@contextmanager
+def _apart(pool: _Pool) -> Iterator[None]:
+    """Keep threads on one CPU each while they work, if there are as many of them as CPUs.
+
+    In a virtual machine, the kernel often wakes them on the same CPU, since it cannot tell whether
+    another one that sleeps is there for it. It takes milliseconds to notice: short walks took as
+    long as with one thread. Where CPUs are left over, threads move as they like.
+    """
+    cpus = sorted(pool.cpus)
+    threads = list(pool.threads) if len(cpus) == pool.workers else []
+    try:
+        for thread, cpu in zip(threads, cpus, strict=False):
+            _allow(thread, {cpu})
+        yield
+    finally:
+        for thread in threads:
+            _allow(thread, pool.cpus)
+
+
+def _allowed_cpus() -> set[int]:
+    """Return the CPUs that this thread may use; none where the system does not say."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+def _allow(thread: int, cpus: set[int]) -> None:
+    if cpus:
+        with suppress(OSError):  # not permitted, or the thread has ended
+            os.sched_setaffinity(thread, cpus)
 
 
 def side_by_side(

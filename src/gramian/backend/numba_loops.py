@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gramian.backend import optional
-from gramian.backend.array_ops import Array
+from gramian.backend.typing import Array
 
 Loop = Callable[..., Any]
 
@@ -24,8 +25,9 @@ LEAST_TERMS = 1 << 18
 LEAST_FEATURES = 1 << 26
 # Products with fewer entries of a matrix take less than the import.
 LEAST_ENTRIES = 1 << 25
+LEAST_EXPONENTIALS = 1 << 14
 TOGETHER = 8  # rows of a matrix that products read at once
-CHUNK = 256  # points at a time: their distances to two rows stay in the innermost cache
+CHUNK = 256  # points at a time: their distances to three rows stay in the innermost cache
 
 _compiling = threading.Lock()
 
@@ -53,6 +55,27 @@ def cosines_and_sines(out: Array, bound: float) -> Loop | None:
     return compiled(_scaled_cosines_and_sines, contract=True)
 
 
+def exponentials(x: Array) -> bool:
+    """Compute exponentials in place; False if NumPy has to.
+
+    The loop is used once another one has been, for which numba was worth its import. It rounds as
+    NumPy does, so results are the same before and after.
+    """
+    plain = isinstance(x, np.ndarray) and x.dtype == np.float32 and x.ndim == 2
+    if not plain or x.size < LEAST_EXPONENTIALS or not _compile.cache_info().currsize:
+        return False
+    stride, rest = divmod(x.strides[0], x.itemsize)
+    if rest or stride < x.shape[1] or x.strides[1] != x.itemsize or not is_available():
+        return False
+    loop = _exponentials()
+    if loop is None:
+        return False
+    # Contiguous memory, which the compiler may vectorise; the ends of its rows are left alone.
+    whole = x if stride == x.shape[1] else as_strided(x, (len(x), stride), x.strides)
+    loop(whole, x.shape[1])
+    return True
+
+
 def multiply(reference: Array, entries: int) -> bool:
     """Whether ``both_sides`` serves for a matrix with so many entries, like the reference."""
     return isinstance(reference, np.ndarray) and entries >= LEAST_ENTRIES and is_available()
@@ -61,14 +84,16 @@ def multiply(reference: Array, entries: int) -> bool:
 def both_sides(
     c: np.ndarray, U: np.ndarray, shift: np.ndarray, given: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return cᵀ (W F) and 1ᵀ (W F) for F = [given, c U - shift], in float64, reading c once.
+    """Return cᵀ (W F) and 1ᵀ (W F) for F = [given, c U - shift], reading c once.
 
     Shapes: c (n, m), in any dtype; U (m, t), shift (t,), given (n, g), and weights (n, kinds) of
-    several W. Those of the results are (m, kinds (g + t)) and (1, kinds (g + t)). It needs numba.
+    several W. Those of the results are (m, kinds (g + t)) and (1, kinds (g + t)). All but c have
+    the dtype of U, and so has the first result; the second is in float64. It needs numba.
     """
     loop = compiled(_both_sides, contract=True, reorder=True)
     kinds, columns = weights.shape[1], given.shape[1] + U.shape[1]
-    image, total = np.zeros((kinds * columns, c.shape[1])), np.zeros(kinds * columns)
+    image = np.zeros((kinds * columns, c.shape[1]), U.dtype)
+    total = np.zeros(kinds * columns)
     turned = np.ascontiguousarray(U.T)
     whole = len(c) // TOGETHER * TOGETHER
     loop(c[:whole], turned, shift, given[:whole], weights[:whole], image, total)
@@ -81,26 +106,40 @@ def both_sides(
 
 
 @cache
+def _exponentials() -> Loop | None:
+    """Return the loop if it rounds as NumPy does on this machine."""
+    loop = compiled(_exponential, contract=True, nans=True)
+    x = np.linspace([-110], [95], 1 << 15, axis=1).astype(np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.exp(x)
+    loop(x, x.shape[1])
+    return loop if np.array_equal(x, expected) else None
+
+
+@cache
 def is_available() -> bool:
     return optional.is_importable("numba")
 
 
-def compiled(loop: Loop, *, contract: bool = False, reorder: bool = False) -> Loop:
-    """Return the loop, compiled. It runs outside Python's lock, and its numbers are never NaN.
+def compiled(
+    loop: Loop, *, contract: bool = False, reorder: bool = False, nans: bool = False
+) -> Loop:
+    """Return the loop, compiled. It runs outside Python's lock.
 
     ``contract`` allows a product and a sum to be rounded once, together, and ``reorder`` sums in
-    another order, always the same; otherwise they keep theirs.
+    another order, always the same; otherwise they keep theirs. Without ``nans``, no number may
+    be NaN.
     """
     with _compiling:
-        return _compile(loop, contract=contract, reorder=reorder)
+        return _compile(loop, contract=contract, reorder=reorder, nans=nans)
 
 
 @cache
-def _compile(loop: Loop, *, contract: bool, reorder: bool) -> Loop:
+def _compile(loop: Loop, *, contract: bool, reorder: bool, nans: bool) -> Loop:
     import numba
 
-    allowed = {"contract": contract, "reassoc": reorder}
-    fastmath = {"nnan", "nsz", *(name for name, allows in allowed.items() if allows)}
+    allowed = {"contract": contract, "reassoc": reorder, "nnan": not nans}
+    fastmath = {"nsz", *(name for name, allows in allowed.items() if allows)}
     # Divisions do not look for zeros, which raise no error here.
     options: Any = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
@@ -110,41 +149,43 @@ def _compile(loop: Loop, *, contract: bool, reorder: bool) -> Loop:
 
 
 def _scaled_cityblock(x: np.ndarray, columns: np.ndarray, scale: float, out: np.ndarray) -> None:
-    """Compare two rows with a chunk of points, four features at a time.
+    """Compare three rows with a chunk of points, four features at a time.
 
     The inner loops run along the points, so they vectorise without changing the order of sums.
     """
     n, d = x.shape
     m = columns.shape[1]
-    first, second = np.empty(CHUNK, out.dtype), np.empty(CHUNK, out.dtype)
+    sums = np.empty((3, CHUNK), out.dtype)
+    first, second, third = sums[0], sums[1], sums[2]
     for start in range(0, m, CHUNK):
         size = min(CHUNK, m - start)
-        for i in range(0, n, 2):
-            k = min(i + 1, n - 1)  # with an odd number of rows, the last is paired with itself
-            first[:], second[:] = 0, 0
+        for i in range(0, n, 3):
+            k, h = min(i + 1, n - 1), min(i + 2, n - 1)  # the last row may stand for others
+            sums[:] = 0
             for c in range(0, d - 3, 4):
                 a0, a1, a2, a3 = x[i, c], x[i, c + 1], x[i, c + 2], x[i, c + 3]
                 b0, b1, b2, b3 = x[k, c], x[k, c + 1], x[k, c + 2], x[k, c + 3]
+                c0, c1, c2, c3 = x[h, c], x[h, c + 1], x[h, c + 2], x[h, c + 3]
                 y0 = columns[c, start : start + size]
                 y1 = columns[c + 1, start : start + size]
                 y2 = columns[c + 2, start : start + size]
                 y3 = columns[c + 3, start : start + size]
                 for j in range(size):
-                    first[j] += (abs(a0 - y0[j]) + abs(a1 - y1[j])) + (
-                        abs(a2 - y2[j]) + abs(a3 - y3[j])
-                    )
-                    second[j] += (abs(b0 - y0[j]) + abs(b1 - y1[j])) + (
-                        abs(b2 - y2[j]) + abs(b3 - y3[j])
-                    )
+                    u0, u1, u2, u3 = y0[j], y1[j], y2[j], y3[j]
+                    first[j] += (abs(a0 - u0) + abs(a1 - u1)) + (abs(a2 - u2) + abs(a3 - u3))
+                    second[j] += (abs(b0 - u0) + abs(b1 - u1)) + (abs(b2 - u2) + abs(b3 - u3))
+                    third[j] += (abs(c0 - u0) + abs(c1 - u1)) + (abs(c2 - u2) + abs(c3 - u3))
             for c in range(d // 4 * 4, d):
-                a0, b0 = x[i, c], x[k, c]
+                a0, b0, c0 = x[i, c], x[k, c], x[h, c]
                 y0 = columns[c, start : start + size]
                 for j in range(size):
                     first[j] += abs(a0 - y0[j])
                     second[j] += abs(b0 - y0[j])
+                    third[j] += abs(c0 - y0[j])
             for j in range(size):
                 out[i, start + j] = scale * first[j]
                 out[k, start + j] = scale * second[j]
+                out[h, start + j] = scale * third[j]
 
 
 # For x = kπ + r with |r| <= π/2, cos x = ±cos r and sin x = ±sin r, both with the sign of (-1)^k.
@@ -181,6 +222,38 @@ def _scaled_cosines_and_sines(x: np.ndarray, scale: np.ndarray, out: np.ndarray)
             target[m + j] = sines[j]
 
 
+# exp x = 2^k exp r for x = k log 2 + r, and exp r = A(r) / B(r). log 2 is the sum of two numbers; k
+# times the first is exact. NumPy computes it with the same numbers.
+LOWEST, HIGHEST = np.float32(-104), np.float32(90)  # 0 and infinity in float32
+INVERSE_LOG_2 = np.float32(1.44269504088896341)
+LOG_2 = np.float32(6.93145752e-1), np.float32(1.42860677e-6)
+A = tuple(map(np.float32, (
+    9.999999999980870924916e-01, 7.257664613233124478488e-01, 2.473615434895520810817e-01,
+    5.114512081637298353406e-02, 6.757896990527504603057e-03, 5.082762527590693718096e-04,
+)))  # fmt: skip
+B = tuple(map(np.float32, (1.0, -2.742335390411667452936e-01, 2.159509375685829852307e-02)))
+BIAS, MANTISSA, BIT = np.int32(127), np.int32(23), np.int32(1)  # of float32
+
+
+def _exponential(x: np.ndarray, m: int) -> None:
+    """Multiply with 2^k in two steps, since it may be beyond the normal numbers."""
+    for i in range(len(x)):
+        row = x[i]
+        for j in range(m):
+            v = row[j]
+            v = LOWEST if v < LOWEST else v
+            v = HIGHEST if v > HIGHEST else v
+            k = np.rint(v * INVERSE_LOG_2)
+            r = (v - k * LOG_2[0]) - k * LOG_2[1]
+            above = A[0] + r * (A[1] + r * (A[2] + r * (A[3] + r * (A[4] + r * A[5]))))
+            below = B[0] + r * (B[1] + r * B[2])
+            whole = np.int32(k)
+            half = whole >> BIT
+            first = np.int32((half + BIAS) << MANTISSA).view(np.float32)
+            second = np.int32((whole - half + BIAS) << MANTISSA).view(np.float32)
+            row[j] = above / below * first * second
+
+
 def _both_sides(
     c: np.ndarray, U: np.ndarray, shift: np.ndarray, given: np.ndarray, weights: np.ndarray,
     image: np.ndarray, total: np.ndarray,
@@ -188,7 +261,7 @@ def _both_sides(
     """Add the products of eight rows at a time, which stay in the innermost cache meanwhile."""
     n, m = c.shape
     columns = given.shape[1]
-    f = np.empty((8, columns + len(U)))
+    f = np.empty((8, columns + len(U)), U.dtype)
     for i in range(0, n, 8):
         r0, r1, r2, r3 = c[i], c[i + 1], c[i + 2], c[i + 3]
         r4, r5, r6, r7 = c[i + 4], c[i + 5], c[i + 6], c[i + 7]

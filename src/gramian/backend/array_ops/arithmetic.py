@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.spatial.distance import cdist
 
+from gramian.backend import numba_loops
 from gramian.backend.array_ops.libraries import (
     astype,
     dense,
@@ -40,6 +41,8 @@ def subtract(x: Array, y: Array, out: Array) -> Array:
 def inplace(name: str, x: Array, out: Array | None = None) -> Array:
     """Apply the array API's element-wise function ``name`` to x, in place or into ``out``."""
     out = x if out is None else out
+    if name == "exp" and out is x and numba_loops.exponentials(x):
+        return x
     function = getattr(namespace(x), name)
     if writes_in_place(x):
         return function(x, out=out)

@@ -77,7 +77,7 @@ class Costs(NamedTuple):
         sampled = early if wide or values is None else late
         example = factors.parts.example()
         if numba_loops.multiply(example, factors.shape[0] * m):
-            double = 1  # loops compute in float64 anyway, and convert C as they read it
+            double = 1  # loops convert C as they read it, so float64 takes little longer
         passing = max(width, double) * PASS + double * PASS_TARGET * n_targets
         on_gpu = array_ops.is_on_gpu(example)
         return cls(m, r, value, m * value + products, m * value + sampled, passing, on_gpu)

@@ -38,7 +38,7 @@ from gramian.matrices.normal_equations import inner_products
 MOST_ITERATIONS = 150  # with solver="auto"; a direct solution follows if they do not converge
 
 # Rounding may change the preconditioner by this part of itself: iterations then remain as many.
-ROUGH, MEASURED, POWER_STEPS = 0.1, 500, 4
+ROUGH, MEASURED, POWER_STEPS = 0.3, 500, 4
 
 
 class Streamed(Strategy[System]):

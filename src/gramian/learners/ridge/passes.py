@@ -13,7 +13,7 @@ from gramian.learners.ridge.systems import System
 from gramian.matrices.factors import unprojected
 from gramian.rows import ArrayRows, FeatureRows
 
-FEW = 3  # columns up to which products in float32 take no longer than compiled loops
+MANY = 16  # columns from which on products in float32 take no longer than compiled loops
 
 
 class Values:
@@ -108,13 +108,14 @@ class Products:
         self, V: np.ndarray, shift: np.ndarray, *targets: Array
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         xp, P, example = self._C.xp, self._P, self._C.parts.example()
-        U, s = (array_ops.like(each, example, xp.float64) for each in (V, shift))
-        U = U if P is None else P @ U
+        U = array_ops.like(V, example, xp.float64)
+        U = array_ops.astype(U if P is None else P @ U, self.dtype)
+        s = array_ops.like(shift, example, self.dtype)
         columns = V.shape[1] + sum(Y.shape[1] + 1 for Y in targets)
         kinds = max(len(self._weights), 1)
         result = 8 * (self._C.rank + 1) * columns * kinds
         aligned = (*targets, *self._weights)
-        if self._loops and (self.dtype == xp.float64 or columns > FEW):
+        if self._loops and (self.dtype == xp.float64 or columns < MANY):
             image, total = self._looped(U, s, result, aligned, len(targets))
         else:
             image, total = self._multiplied(U, s, result, aligned, len(targets))
@@ -131,9 +132,11 @@ class Products:
 
         The first ``count`` of the aligned arrays are targets, the others weights.
         """
+        dtype = self.dtype
 
         def part(c: Array, *aligned: Array) -> tuple[Array, Array]:
-            one, none = np.ones((len(c), 1)), np.empty((len(c), 0))
+            one, none = np.ones((len(c), 1), dtype), np.empty((len(c), 0), dtype)
+            aligned = tuple(a.astype(dtype, copy=False) for a in aligned)
             given = np.hstack((*aligned[:count], one)) if count else none
             weights = np.hstack(aligned[count:]) if aligned[count:] else one
             return numba_loops.both_sides(c, U, shift[0], given, weights)
@@ -146,7 +149,6 @@ class Products:
     ) -> tuple[Array, Array]:
         """Return the same by matrix products, in ``dtype``."""
         xp, dtype = self._C.xp, self.dtype
-        U, shift = array_ops.astype(U, dtype), array_ops.astype(shift, dtype)
 
         def part(values: Values | FusedValues, *aligned: Array) -> tuple[Array, Array]:
             F = values.times(U) - shift

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian import RBF, Gram, KernelRidge, Nystroem
-from gramian.samplers.csi import CSI, _orthonormal
-from gramian.samplers.dpp import KDPP, _swapped, swaps
+from gramian import RBF, Gram, KernelRidge, Nystroem, config_context
+from gramian.samplers import csi
+from gramian.samplers.csi import CSI, _orthonormalise
+from gramian.samplers.dpp import KDPP, _Swept, swaps
 
 SAMPLERS = [CSI(), CSI(delta=3, centred=False, mixing=0.5), KDPP(), KDPP(n_steps=100)]
 
@@ -226,6 +227,24 @@ def test_it_chooses_what_the_dense_matrices_say(kappa, centred):
     assert found.tolist() == in_dense_matrices(K, Y, 25, 8, kappa, centred)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_of_rows_and_threads_change_nothing(monkeypatch, threads):
+    X = rows(90)
+    Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]])
+    K = np.array(Gram(RBF(0.5), X).dense())
+    monkeypatch.setattr(csi, "BLOCK", 16)
+    with config_context(n_threads=threads):
+        found = chosen(CSI(8), RBF(0.5), X, 25, y=Y)
+    assert found.tolist() == in_dense_matrices(K, Y, 25, 8, 0.99, True)
+
+
+def test_it_leaves_the_target_as_it_is():
+    X = rows(200)
+    for centred in True, False:
+        chosen(CSI(5, centred), RBF(0.5), X, 20, y=(y := X[:, 1].copy()))
+        assert (y == X[:, 1]).all()
+
+
 def test_float32_rows_have_the_same_pivots():
     X = rows(400).astype(np.float32)
     y = np.sin(2 * X[:, 0])
@@ -237,7 +256,8 @@ def test_a_basis_of_columns_that_are_nearly_dependent():
     F = np.random.default_rng(0).standard_normal((200, 4)) * [1.0, 1e-8, 1e8, 1.0]
     for last in (F[:, 3], F[:, 0] + 1e-6 * F[:, 3], F[:, 0] + 1e-12 * F[:, 3]):
         F[:, 3] = last
-        Q = _orthonormal(F)
+        _orthonormalise(columns := F.T.copy())
+        Q = columns.T
         np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-13)
         np.testing.assert_allclose(Q @ (Q.T @ F), F, atol=1e-9 * np.abs(F).max())
 
@@ -359,15 +379,21 @@ def test_the_sampler_draws_sets_as_their_determinants_say():
 def test_swaps_keep_the_inverse():
     X = rows(9)
     K = np.array(Gram(RBF(0.5), X).dense())
-    members = np.array([4, 0, 7, 2])
-    inverse = np.linalg.inv(K[np.ix_(members, members)])
-    for old, new in [(2, 8), (0, 1), (3, 5), (2, 7)]:
-        x = inverse @ K[members, new]
-        before = np.linalg.det(K[np.ix_(members, members)])
-        members[old] = new
-        block = K[np.ix_(members, members)]
-        inverse = _swapped(inverse, x, old, np.linalg.det(block) / before)
-        np.testing.assert_allclose(inverse, np.linalg.inv(block), rtol=1e-6, atol=1e-8)
+    members, positions = np.array([4, 0, 7, 2]), {4, 0, 7, 2}
+    few = _Swept(K, np.linalg.inv(K[np.ix_(members, members)]), members, np.arange(9))
+    # row 7 leaves and comes back, row 8 enters and leaves
+    for old, new in [(7, 8), (0, 1), (2, 5), (8, 3), (5, 7)]:
+        before = list(positions)
+        positions = positions - {old} | {new}
+        after = list(positions)
+        ratio = np.linalg.det(K[np.ix_(after, after)]) / np.linalg.det(K[np.ix_(before, before)])
+        assert not few.swap(old, new, ratio * (1 + 1e-7))
+        assert few.swap(old, new, ratio * (1 - 1e-7))
+        assert not few.swap(old, new, 0.0)  # it is a member now
+        found, inverse = few.result()
+        assert set(found.tolist()) == positions
+        expected = np.linalg.inv(K[np.ix_(found, found)])
+        np.testing.assert_allclose(inverse, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_it_leaves_less_than_uniform_rows():

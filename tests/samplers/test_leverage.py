@@ -16,6 +16,7 @@ from gramian.samplers.leverage import (
 )
 from gramian.samplers.leverage.scores import (
     Dictionary,
+    _invert_factor,
     covered_dimension,
     draw,
     scores_from_factor,
@@ -174,6 +175,15 @@ def test_evaluations(sampler, bound):
     assert oracle.evaluations <= sampler.most_evaluations(N, M) <= max(bound, 2.2 * N * M)
 
 
+@pytest.mark.parametrize("m", [3, 20])
+@pytest.mark.parametrize("block_size", [None, 1, 7, 45])
+@pytest.mark.parametrize("n", [30, 161, 200, 361, 600])
+def test_squeak_keeps_to_the_evaluations_it_states(n, m, block_size):
+    sampler, oracle = SQUEAK(block_size=block_size), Gram(RBF(1.0), X[:n])
+    choose(sampler, m=m, of=oracle)
+    assert oracle.evaluations <= sampler.most_evaluations(n, m)
+
+
 @pytest.mark.parametrize("sampler", DISTINCT)
 def test_blocks_stay_small(sampler, monkeypatch):
     sizes, block = [], Gram.block
@@ -303,6 +313,31 @@ def test_scores_from_a_factor_are_those_of_the_spectrum():
     assert scores_from_factor(-np.eye(3), 0.5) is None
 
 
+@pytest.mark.parametrize("leaf", [3, 7, 60])
+def test_the_inverse_of_a_factor_in_halves(monkeypatch, leaf):
+    monkeypatch.setattr("gramian.samplers.leverage.scores.LEAF", leaf)
+    A = np.random.default_rng(0).standard_normal((61, 70))
+    M = A @ A.T
+    expected = np.linalg.inv(np.linalg.cholesky(M))
+    assert _invert_factor(M)
+    np.testing.assert_allclose(M, expected, atol=1e-9)
+    for broken in 0, 30, 60:  # in the first half, or only in the last
+        M = A @ A.T
+        M[broken, broken] = -1.0
+        assert not _invert_factor(M)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), "precomputed"])
+def test_parts_of_squeak_are_merged_as_they_are_whatever_the_threads(kernel):
+    found = []
+    for threads in 1, 3:
+        with gramian.config_context(n_threads=threads):
+            rows = X if isinstance(kernel, RBF) else K
+            found.append(choose(SQUEAK(), m=20, of=Gram(kernel, rows)).indices)  # four parts
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], choose(SQUEAK(), m=20).indices)
+
+
 @pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-10), ("float32", 5e-5)])
 @pytest.mark.parametrize("ridge", [None, 3.0, 5e-3])
 def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, ridge, dtype, atol):
@@ -316,7 +351,7 @@ def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, r
     X = np.random.default_rng(0).standard_normal((600, 3)).astype(dtype)
     gram = Gram(RBF(0.5), X)
     SQUEAK(ridge).select(gram, 40, np.random.default_rng(1))
-    assert len(seen) == 15
+    assert len(seen) == 15 + 2  # blocks, and parts that are merged
     for K, scores in seen:
         assert K.dtype == dtype
         values, vectors = spectrum(K.astype(np.float64))

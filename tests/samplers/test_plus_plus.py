@@ -61,6 +61,7 @@ class TestFirstCentres:
     @pytest.fixture
     def pools(self, monkeypatch):
         monkeypatch.setattr(seeding, "POOL", 256)
+        monkeypatch.setattr(seeding, "SAVING", 1)
 
     @staticmethod
     def squared(Z, rows):
@@ -97,6 +98,13 @@ class TestFirstCentres:
         pooled = self.cost(Z, 60)
         monkeypatch.setattr(seeding, "_pays", lambda *sizes: False)
         assert pooled < 1.05 * self.cost(Z, 60)
+
+    def test_few_rows_of_many_clusters_are_all_tried(self, monkeypatch):
+        # A pool would have three rows for each cluster, and its choice would hardly be greedy.
+        Z = np.random.default_rng(0).standard_normal((7500, 6))
+        cost = self.cost(Z, 300, seeds=range(2))
+        monkeypatch.setattr(seeding, "_pays", lambda *sizes: False)
+        assert cost < 1.005 * self.cost(Z, 300, seeds=range(2))
 
     def test_pools_regard_weights(self, Z, pools, monkeypatch):
         weights = np.where(np.arange(3000) % 40 < 8, 1.0, 1e-9)

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import isqrt
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gramian.backend import array_ops, checks
+from gramian.backend import array_ops, checks, config
 from gramian.backend.array_ops import Array
 from gramian.backend.progress import progress
-from gramian.backend.threads import one_blas_thread
+from gramian.backend.threads import in_order, one_blas_thread
 from gramian.backend.wording import counted
 from gramian.matrices.gram import Gram
 from gramian.rows import Rows
+from gramian.rows.arrays import even_spans
 from gramian.samplers.base import Landmarks, Sampler, from_rows, host_diagonal, rounding_limit
 from gramian.samplers.pivoted import greedy_block
 
 __all__ = ["CSI"]
+
+Parts: TypeAlias = tuple[np.ndarray, ...]
 
 MOST_CANDIDATES = 256  # rows that a block of columns ahead is chosen from
 # Of the squared length of a column: what its projection leaves is rounding. Also 100 epsilons of
 # its length, in float32.
 NEGLIGIBLE = 1e-12
 LITTLE = 0.01  # of the squared length of a column: what is left is projected again
+BLOCK = 8192  # rows that a thread takes at a time
 
 
 class CSI(Sampler):
@@ -44,7 +50,7 @@ class CSI(Sampler):
 
     It takes at most 2 n (m + delta) kernel evaluations and the diagonal,
     O(n (m + delta)(m + delta + t)) flops for t targets, nearly all in matrix products, and memory
-    for n (2 m + 8 delta) numbers. It is deterministic.
+    for n (2 m + 6 delta) numbers. It is deterministic.
 
     Parameters
     ----------
@@ -83,9 +89,11 @@ class CSI(Sampler):
         return 2 * n * (m + self.delta + 1)
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        columns = 2 * m + 8 * checks.positive_integer(self, "delta", self.delta)
+        n, delta = rows.shape[0], checks.positive_integer(self, "delta", self.delta)
+        at_once = min(n, config.n_threads() * BLOCK)
+        numbers = n * (2 * m + 6 * delta) + at_once * 4 * delta
         item = array_ops.itemsize(rows.dtype)
-        return super().select_bytes(rows, m) + rows.shape[0] * (item * columns + 8 * 8)
+        return super().select_bytes(rows, m) + item * numbers + n * 8 * 8
 
     @one_blas_thread()  # BLAS's own threads would spin between columns
     def select(
@@ -116,6 +124,7 @@ class _LookAhead:
     of A Aᵀ, with a projection Π of size (w, w). The next pivot takes away the direction
     h = Π a_j / ||Π a_j||: its column is A h. So a step needs small matrices only. Columns join A,
     and leave it for G, in blocks. Columns have the precision of the kernel, small matrices float64.
+    Each array of columns is stored as its transpose, so that a column is contiguous.
     """
 
     def __init__(self, gram: Gram, m: int, delta: int, R: np.ndarray, centred: bool) -> None:
@@ -127,16 +136,14 @@ class _LookAhead:
         self.limit = rounding_limit(gram, self.unseen)
         self.dtype = np.float32 if array_ops.itemsize(gram.dtype) == 4 else np.float64
         self.negligible = max(NEGLIGIBLE, (100 * array_ops.eps(self.dtype)) ** 2)
-        self.G = np.empty((n, m), dtype=self.dtype, order="F")
+        self.G = np.empty((m, n), dtype=self.dtype)
         self.Q = np.empty_like(self.G)  # orthonormal basis of the columns of G
         self.rank, self.last = 0, 1
         self.pivots: list[int] = []
         self.taken = np.zeros(n, dtype=bool)  # which rows are pivots
-        self.R = R - R.mean(axis=0) if centred else R  # P y, with P the projection away from Q
-        # A and B = P A; both have shape (n, width). New pages would take as long as products.
-        self.ahead = np.empty((2, n, self._wanted), dtype=self.dtype)
-        self.spare = np.empty_like(self.ahead)
-        self.directions: list[np.ndarray] = []
+        self.R = R - R.mean(axis=0) * centred  # P y, with P the projection away from Q; (n, t)
+        # A and B = P A; both have shape (width, n). New pages would take as long as products.
+        self.ahead = np.empty((2, self._wanted, n), dtype=self.dtype)
         self._show(0)
         self._start()
 
@@ -148,7 +155,7 @@ class _LookAhead:
     def _show(self, width: int) -> None:
         """Let A and B be the first columns of their memory."""
         self.width = width
-        self.A, self.B = self.ahead[:, :, :width]
+        self.A, self.B = self.ahead[:, :width]
 
     def loss(self) -> float:
         """Return the squared residual of y before this block."""
@@ -166,7 +173,7 @@ class _LookAhead:
         chances = (1 - kappa) / len(missed) + kappa * missed / (missed.sum() or 1.0)
         while (free := min(self._wanted - self.width, self.room)) > 0 and self._more():
             # As many kernel values between candidates as the last block's columns had.
-            candidates = min(isqrt(len(missed) * self.last) + 1, MOST_CANDIDATES)
+            candidates = min(isqrt(len(missed) * self.last), MOST_CANDIDATES)
             block = greedy_block(
                 self.unseen, self._residual_block, candidates, free, self.limit, chances
             )
@@ -178,7 +185,7 @@ class _LookAhead:
 
         All three are of ``rows``: those ahead, and others that the columns seen explain.
         """
-        H = self.left @ self.A[self.rows].T.astype(np.float64, copy=False)
+        H = self.left @ self.of_rows
         lengths = np.sum(H**2, axis=0)
         H /= np.sqrt(np.maximum(lengths, 1e-300))
         explains = np.sum(H * (self.N @ H), axis=0)
@@ -191,7 +198,7 @@ class _LookAhead:
     def take(self, position: int) -> None:
         """Make the row at this position of ``rows`` the next pivot."""
         row = self.rows[position]
-        h = self.left @ self.A[row]
+        h = self.left @ self.of_rows[:, position]
         h = self.left @ (h / np.linalg.norm(h))  # twice: little may be left of a long row
         h /= np.linalg.norm(h)
         Mh = self.M @ h
@@ -212,82 +219,163 @@ class _LookAhead:
         """Move the columns of this block's pivots from A to G and Q."""
         if not self.directions:
             return
-        H, taken = np.column_stack(self.directions), len(self.pivots)
-        rest = np.linalg.qr(H, mode="complete")[0][:, H.shape[1] :]
+        H, taken = np.array(self.directions), len(self.pivots)
+        rest = np.linalg.qr(H.T, mode="complete")[0].T[len(H) :]
+        fresh = self.Q[self.rank : self.rank + sum(self.independent)]
+        self._turn(self.A, H, rest, self.G[taken - len(H) : taken])
+        self._turn(self.B, H[self.independent], rest, fresh)
+        self._show(len(rest))
+        _orthonormalise(fresh)
+        self._leave(fresh)
+        self.rank += len(fresh)
+
+    def _turn(self, columns: np.ndarray, H: np.ndarray, rest: np.ndarray, out: np.ndarray) -> None:
+        """Write ``H columns`` to ``out``, then ``rest columns`` over the first of the columns."""
         H, rest = H.astype(self.dtype), rest.astype(self.dtype)
-        self.G[:, taken - H.shape[1] : taken] = array_ops.matmul(self.A, H)
-        fresh = _orthonormal(array_ops.matmul(self.B, H[:, self.independent]))
-        self.R = self.R - fresh @ (fresh.T @ self.R)
-        fresh = fresh.astype(self.dtype)
-        self.Q[:, self.rank : self.rank + fresh.shape[1]] = fresh
-        self.rank += fresh.shape[1]
-        for before, after in zip((self.A, self.B), self.spare, strict=True):
-            array_ops.matmul(before, rest, after[:, : rest.shape[1]])
-        self.ahead, self.spare = self.spare, self.ahead
-        self._show(rest.shape[1])
-        self.B -= array_ops.matmul(fresh, fresh.T @ self.B)
-        self.directions = []
+
+        def turn(rows: slice) -> Parts:
+            np.matmul(H, columns[:, rows], out=out[:, rows])
+            columns[: len(rest), rows] = rest @ columns[:, rows]
+            return ()
+
+        _sums(columns.shape[1], turn)
+
+    def _leave(self, fresh: np.ndarray) -> None:
+        """Project B and R away from the orthonormal columns ``fresh``."""
+
+        def known(rows: slice) -> Parts:
+            F = fresh[:, rows]
+            return self.B[:, rows] @ F.T, F.astype(np.float64, copy=False) @ self.R[rows]
+
+        of_B, of_R = _sums(fresh.shape[1], known)
+        of_B = of_B.astype(self.dtype)
+
+        def leave(rows: slice) -> Parts:
+            F = fresh[:, rows]
+            self.B[:, rows] -= of_B @ F
+            self.R[rows] -= F.T.astype(np.float64, copy=False) @ of_R
+            return ()
+
+        _sums(fresh.shape[1], leave)
 
     def _see(self, rows: np.ndarray, lower: np.ndarray) -> None:
         """Add columns to A; ``lower`` (p, p) is the Cholesky factor of their residual block."""
-        G = self.G[:, : len(self.pivots)]
-        new = G @ G[rows].T
-        np.subtract(array_ops.to_numpy(self.gram.columns(rows)), new, out=new)
-        new -= array_ops.matmul(self.A, self.A[rows].T)
-        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False)
-        new = array_ops.matmul(new, inverse.T.astype(self.dtype))
-        self.unseen = np.maximum(self.unseen - array_ops.row_norms(new), 0.0)
-        self.unseen[rows] = 0.0
-        self.room, self.last = self.room - len(rows), len(rows)
         joined = slice(self.width, self.width + len(rows))
-        self.ahead[0, :, joined] = new
-        if self.centred:
-            new -= new.mean(axis=0)
-        self.ahead[1, :, joined] = self._project(new)
+        self._append(rows, lower, self.ahead[0, joined])
+        self.unseen[rows] = 0.0
+        self._project(*self.ahead[:, joined])
+        self.room, self.last = self.room - len(rows), len(rows)
         self._show(joined.stop)
+
+    def _append(self, rows: np.ndarray, lower: np.ndarray, out: np.ndarray) -> None:
+        """Write what G and A leave of these rows' columns, times L⁻ᵀ, to ``out``."""
+        G, A, unseen = self.G[: len(self.pivots)], self.A, self.unseen
+        of_G, of_A = (np.ascontiguousarray(known[:, rows].T) for known in (G, A))
+        columns = array_ops.to_numpy(self.gram.columns(rows))
+        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False)
+        inverse = inverse.astype(self.dtype)
+
+        def fill(some: slice) -> Parts:
+            left = of_G @ G[:, some]
+            left += of_A @ A[:, some]
+            np.subtract(columns[some].T, left, out=left)
+            new = np.matmul(inverse, left, out=out[:, some])
+            unseen[some] = np.maximum(unseen[some] - np.einsum("ij,ij->j", new, new), 0.0)
+            return ()
+
+        _sums(len(columns), fill)
 
     def _start(self) -> None:
         """Begin a block of steps with the columns that are ahead."""
         self.rows = np.flatnonzero((self.unseen <= self.limit) & ~self.taken)
-        R = self.R.astype(self.dtype, copy=False)
-        pairs = (self.A.T @ self.A, self.B.T @ self.B, self.B.T @ R)
-        self.N, self.M, self.C = (pair.astype(np.float64, copy=False) for pair in pairs)
+        self.of_rows = self.A[:, self.rows].astype(np.float64)
+
+        def products(rows: slice) -> Parts:
+            A, B, R = self.A[:, rows], self.B[:, rows], self.R[rows]
+            return A @ A.T, B @ B.T, B @ R.astype(self.dtype, copy=False)
+
+        self.N, self.M, self.C = _sums(len(self.R), products)
         self.left = np.eye(self.width)  # Π
-        self.directions = []
+        self.directions: list[np.ndarray] = []
         self.independent: list[bool] = []  # which of them P does not map to rounding errors
 
     def _residual_block(self, rows: np.ndarray) -> np.ndarray:
-        known = np.hstack([self.G[rows, : len(self.pivots)], self.A[rows]]).astype(np.float64)
-        return array_ops.host_float64(self.gram.block(rows, rows)) - known @ known.T
+        known = np.vstack([self.G[: len(self.pivots), rows], self.A[:, rows]]).astype(np.float64)
+        return array_ops.host_float64(self.gram.block(rows, rows)) - known.T @ known
 
-    def _project(self, c: np.ndarray) -> np.ndarray:
-        """Return P c; columns of which little is left are projected once more."""
-        Q = self.Q[:, : self.rank]
-        left = Q @ (Q.T @ c)
-        np.subtract(c, left, out=left)
-        before, after = (np.einsum("ij,ij->j", x, x) for x in (c, left))
+    def _project(self, columns: np.ndarray, out: np.ndarray) -> None:
+        """Write P c for these columns c; those of which little is left are projected once more."""
+        before, after = self._away(columns, out)
         again = after < LITTLE * before
         if again.any():
-            left[:, again] -= Q @ (Q.T @ left[:, again])
-        return left
+            few = out[again]
+            self._away(few, few)
+            out[again] = few
+
+    def _away(self, columns: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Write P c for these columns c; returns the squared lengths of c and of P c."""
+        Q, n = self.Q[: self.rank], columns.shape[1]
+
+        def known(rows: slice) -> Parts:
+            c = columns[:, rows]
+            return c.sum(axis=1), c @ Q[:, rows].T, array_ops.row_norms(c)
+
+        sums, inner, before = _sums(n, known)
+        inner, mean = inner.astype(self.dtype), (sums * self.centred / n).astype(self.dtype)
+
+        def leave(rows: slice) -> Parts:
+            left = inner @ Q[:, rows]
+            left += mean[:, None]
+            left = np.subtract(columns[:, rows], left, out=out[:, rows])
+            return (array_ops.row_norms(left),)
+
+        (after,) = _sums(n, leave)
+        return before, after
 
 
-def _orthonormal(F: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the columns of F (n, k), in float64.
+def _sums(n: int, function: Callable[[slice], Parts]) -> Parts:
+    """Return the sums, in float64, of the arrays that a function returns for blocks of n rows.
 
-    Cholesky factors of the small matrix FᵀF, twice, take far less time than reflections do.
+    Threads share the blocks, which do not depend on their number, nor does the order of the sums.
     """
-    Q = F.astype(np.float64)
-    for _ in range(2):
-        W = Q.T @ Q
+    spans = [slice(*span) for span in even_spans(0, n, BLOCK)]
+    results = in_order(function, spans, config.n_threads(), "columns of CSI")
+    totals = tuple(part.astype(np.float64) for part in next(results))
+    for parts in results:
+        for total, part in zip(totals, parts, strict=True):
+            total += part
+    return totals
+
+
+def _orthonormalise(F: np.ndarray) -> None:
+    """Replace columns, the rows of F (k, n), by an orthonormal basis, to the precision of F.
+
+    Cholesky factors of the small matrix F Fᵀ take far less time than reflections do. If the columns
+    are far from orthonormal, the first leaves errors that the next one takes away.
+    """
+    accurate = len(F) == 0
+    while not accurate:
+        (W,) = _sums(F.shape[1], partial(_inner, F))
         scale = 1.0 / np.sqrt(np.maximum(W.diagonal(), 1e-300))
         try:
             lower = np.linalg.cholesky(scale[:, None] * W * scale)
         except np.linalg.LinAlgError:  # columns that are nearly dependent
-            return np.linalg.qr(Q)[0]
+            F[...] = np.linalg.qr(F.T.astype(np.float64))[0].T
+            return
         inverse = solve_triangular(lower, np.diag(scale), lower=True, check_finite=False)
-        Q = array_ops.matmul(Q, inverse.T)
-    return Q
+        _sums(F.shape[1], partial(_multiply, F, inverse))
+        errors = array_ops.eps(np.float64) / np.min(lower.diagonal()) ** 2
+        accurate = errors < 10 * array_ops.eps(F.dtype)
+
+
+def _inner(F: np.ndarray, rows: slice) -> Parts:
+    part = F[:, rows].astype(np.float64)
+    return (part @ part.T,)
+
+
+def _multiply(F: np.ndarray, inverse: np.ndarray, rows: slice) -> Parts:
+    F[:, rows] = inverse @ F[:, rows].astype(np.float64)
+    return ()
 
 
 def _target(y: Array | None, gram: Gram) -> np.ndarray:

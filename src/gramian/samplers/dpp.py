@@ -17,6 +17,7 @@ from gramian.samplers.pivoted import factor_bytes, pivoted_cholesky
 __all__ = ["KDPP"]
 
 SMALLEST_BATCH = 32  # steps that share one evaluation of the kernel
+TOGETHER = 48  # steps that share one update of the inverse
 
 
 class KDPP(Sampler):
@@ -31,7 +32,8 @@ class KDPP(Sampler):
     start, the default takes fewer. If K has rank r < m, it selects r rows.
 
     The start takes the evaluations and flops of :class:`RPCholesky`. The chain takes O(m²) flops
-    per step, and (m + b)² kernel evaluations per batch of b = max(m, 32) steps.
+    per step, nearly all in matrix products, and (m + b) b kernel evaluations per batch of
+    b = max(m, 32) steps.
 
     Parameters
     ----------
@@ -76,24 +78,37 @@ class KDPP(Sampler):
             steps = checks.positive_integer(self, "n_steps", self.n_steps)
         limit = rounding_limit(gram, host_diagonal(gram))
         members = pivoted_cholesky(gram, m, rng, rounding=1000.0).pivots
-        m = len(members)
-        if m == 0:  # K = 0 is explained by any row
+        if len(members) == 0:  # K = 0 is explained by any row
             return from_rows(gram, [0])
-        if m == n:
-            return from_rows(gram, members)
-        batch = max(m, SMALLEST_BATCH)
-        for start in range(0, steps, batch):
-            size = min(batch, steps - start)
-            candidates = rng.integers(n, size=size)
-            others = np.setdiff1d(candidates, members)
-            pool = np.concatenate([members, others])  # possible members in this batch
-            place = np.empty(n, dtype=np.intp)
-            place[pool] = np.arange(len(pool))
-            # The multiple of I is below rounding error, and makes K[S, S] nonsingular.
-            K = array_ops.host_float64(gram.block(pool, pool)) + limit * np.eye(len(pool))
-            *_, last = swaps(K, np.arange(m), place[candidates], rng)
-            members = pool[last]
+        if len(members) < n:
+            members = _after(gram, members, steps, limit, rng)
         return from_rows(gram, members)
+
+
+def _after(
+    gram: Gram, members: np.ndarray, steps: int, limit: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the members after this number of steps, of which batches share kernel values."""
+    n, m = gram.shape[0], len(members)
+    batch = max(m, SMALLEST_BATCH)
+    K = array_ops.host_float64(gram.block(members, members))
+    for start in range(0, steps, batch):
+        candidates = rng.integers(n, size=min(batch, steps - start))
+        others = np.setdiff1d(candidates, members)
+        pool = np.concatenate([members, others])  # possible members in this batch
+        K = _extended(K, array_ops.host_float64(gram.block(pool, others)))
+        place = np.empty(n, dtype=np.intp)
+        place[pool] = np.arange(len(pool))
+        # The multiple of I is below rounding error, and makes K[S, S] nonsingular.
+        regular = K + limit * np.eye(len(pool))
+        *_, last = swaps(regular, np.arange(m), place[candidates], rng)
+        members, K = pool[last], K[np.ix_(last, last)]
+    return members
+
+
+def _extended(K: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return K (m, m) with further columns (m + k, k), and rows that mirror them."""
+    return np.hstack([np.vstack([K, columns[: len(K)].T]), columns])
 
 
 def swaps(
@@ -104,27 +119,79 @@ def swaps(
     Candidates are drawn uniformly from all rows. One that is a member already changes nothing,
     which keeps the proposal symmetric. Shapes: K (p, p), members (m,), candidates (steps,).
     """
-    members = members.copy()
     # Recomputed in each batch, so that rounding errors of the updates do not accumulate.
     inverse = cho_solve(cho_factor(K[np.ix_(members, members)]), np.eye(len(members)))
     leaving = rng.integers(len(members), size=len(candidates))
     levels = rng.random(len(candidates))
-    for new, old, level in zip(candidates, leaving, levels, strict=True):
-        if new not in members:  # for a member the ratio is 0, up to rounding
-            k = K[members, new]
-            x = inverse @ k
-            w = inverse[:, old]
-            # det with the new row over det of the set, times det without the old member over it
-            ratio = (K[new, new] - k @ x) * w[old] + x[old] ** 2
-            if level < ratio:
-                inverse, members[old] = _swapped(inverse, x, old, ratio), new
-        yield members.copy()
+    for start in range(0, len(candidates), TOGETHER):
+        some = slice(start, start + TOGETHER)
+        few = _Swept(K, inverse, members, np.append(members[leaving[some]], candidates[some]))
+        members = members.copy()
+        for new, at, level in zip(candidates[some], leaving[some], levels[some], strict=True):
+            if few.swap(members[at], new, level):
+                members[at] = new
+            yield members.copy()
+        members, inverse = few.result()
 
 
-def _swapped(inverse: np.ndarray, x: np.ndarray, old: int, ratio: float) -> np.ndarray:
-    """Return the inverse of K[S, S] after replacing the member at ``old``: two rank-one updates."""
-    w = inverse[:, old]
-    x = x - w * (x[old] / w[old])  # the weights of the members that stay, for the new row
-    x[old] = -1.0
-    without = inverse - np.outer(w, w / w[old])
-    return without + np.outer(x, x * (w[old] / ratio))
+class _Swept:
+    """K swept on the members S, restricted to few rows, which may leave or enter S.
+
+    The sweep has -K[S, S]⁻¹ between members, K[S, S]⁻¹ K[S, ·] between members and others, and the
+    residual K - K[·, S] K[S, S]⁻¹ K[S, ·] between others. If a member and another row change
+    places, det K[S, S] changes by the factor -det of these two rows' entries, and the sweep by a
+    matrix of rank 2. So a step needs the entries of few rows only, and K[S, S]⁻¹ follows later.
+    """
+
+    def __init__(
+        self, K: np.ndarray, inverse: np.ndarray, members: np.ndarray, rows: np.ndarray
+    ) -> None:
+        self.members, self.inverse, self.rows = members, inverse, np.unique(rows)
+        here, self.at = np.nonzero(self.rows[:, None] == members)
+        self.began = np.isin(np.arange(len(self.rows)), here)  # which rows are members
+        self.inside = self.began.copy()  # which of them are members now
+        others = np.flatnonzero(~self.began)
+        known = K[np.ix_(self.rows[others], members)]
+        self.sides = np.empty((len(self.rows), len(members)))  # entries of ``rows`` and members
+        self.sides[here], self.sides[others] = -inverse[self.at], known @ inverse
+        self.table = np.empty((len(self.rows), len(self.rows)))  # entries of ``rows``
+        self.table[:, here] = self.sides[:, self.at]
+        self.table[here] = self.table[:, here].T
+        left = K[np.ix_(self.rows[others], self.rows[others])] - self.sides[others] @ known.T
+        self.table[np.ix_(others, others)] = left
+
+    def swap(self, old: int, new: int, level: float) -> bool:
+        """Replace a member by another row if the ratio of determinants is above ``level``."""
+        i, j = np.searchsorted(self.rows, (old, new))
+        if self.inside[j]:  # the ratio is 0, up to rounding
+            return False
+        a, b, c = self.table[i, i], self.table[i, j], self.table[j, j]
+        ratio = b * b - a * c
+        if level >= ratio:
+            return False
+        W = self.table[[i, j]]
+        F = np.array([[-c, b], [b, -a]]) / ratio @ W
+        self.table -= W.T @ F
+        self.table[i], self.table[j] = -F[0], F[1]
+        self.table[:, i], self.table[:, j] = -F[0], F[1]
+        self.table[i, i], self.table[j, j] = c / ratio, a / ratio
+        self.table[i, j] = self.table[j, i] = b / ratio
+        self.inside[i], self.inside[j] = False, True
+        return True
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the members now and their K[S, S]⁻¹; a row that entered has a leaver's place."""
+        changed = np.flatnonzero(self.inside != self.began)
+        enters = self.inside[changed]
+        signs = np.where(enters, -1.0, 1.0)
+        # minus the inverse of the entries that these rows had at first
+        E = signs[:, None] * self.table[np.ix_(changed, changed)] * signs
+        F = E @ self.sides[changed]
+        inverse = self.inverse - self.sides[changed].T @ F
+        places = self.at[~self.inside[self.began]]
+        inverse[places] = F[enters]
+        inverse[:, places] = F[enters].T
+        inverse[np.ix_(places, places)] = -E[np.ix_(enters, enters)]
+        members = self.members.copy()
+        members[places] = self.rows[changed[enters]]
+        return members, inverse

@@ -12,6 +12,7 @@ from gramian.samplers.base import Oracle
 COLUMNS = 16  # of the matrix, in memory at once
 POOL = 1024  # rows that stand for all rows
 MOST_FROM_POOL = 32  # rows selected from one pool
+SAVING = 4  # times as much must a pool save as it costs: it has few rows of each cluster
 POOL_TRIALS = 4  # times as many candidates as on all rows: they cost little, and estimates vary
 
 
@@ -29,8 +30,9 @@ def plus_plus(
     far. Ends early if every row coincides with one of them.
 
     Trying 2 + log k candidates on all rows costs as many products as candidates. As soon as it
-    costs less, several rows are selected from a pool: rows drawn in that proportion, which stand
-    for all rows if each counts inversely to its distance.
+    costs far less, several rows are selected from a pool: rows drawn in that proportion, which
+    stand for all rows if each counts inversely to its distance. With many rows selected, few of a
+    pool are near each, so that their choice is hardly better than a random one.
     """
     nearest = Nearest(gram, weights)
     n, trials = len(nearest), trials_of(k)
@@ -69,8 +71,8 @@ def _at_once(seeds: int) -> int:
 
 
 def _pays(n: int, count: int, trials: int) -> bool:
-    """Whether a pool costs less than trying candidates for each of ``count`` rows on all n rows."""
-    return n * count * (trials - 1) > POOL**2
+    """Whether a pool costs far less than trying candidates for each of ``count`` rows on all n."""
+    return n * count * (trials - 1) > SAVING * POOL**2
 
 
 class Whole:

@@ -13,6 +13,7 @@ from gramian.matrices.gram import Gram
 from gramian.samplers.base import gathered, settled_diagonal
 
 Pair = tuple[np.ndarray, np.ndarray]
+LEAF = 128  # rows of a matrix that LAPACK factorises at once
 ROUNDING = 450  # scores from a factor below this times the machine epsilon are rounding errors
 
 
@@ -75,19 +76,39 @@ def scores_from_factor(
     """
     work = np.empty_like(K) if work is None else work
     work[...] = K
-    M = work.T  # the same matrix, in the order of LAPACK
-    np.fill_diagonal(M, K.diagonal() + ridge)
-    single = K.dtype == np.float32
-    factor = lapack.spotrf if single else lapack.dpotrf
-    invert = lapack.strtri if single else lapack.dtrtri
+    np.fill_diagonal(work, K.diagonal() + ridge)
     with few_blas_threads(len(K)):
-        lower, failed = factor(M, lower=1, clean=1, overwrite_a=1)
-        if failed:
+        if not _invert_factor(work):
             return None
-        inverse, _ = invert(lower, lower=1, overwrite_c=1)
-        norms = array_ops.row_norms(inverse.T).astype(np.float64)
-    scores = 1 - ridge * norms
+    scores = 1 - ridge * np.einsum("ij,ij->j", work, work).astype(np.float64)
     return np.where(scores > ROUNDING * array_ops.eps(K.dtype), scores, 0.0)
+
+
+def _invert_factor(M: np.ndarray) -> bool:
+    """Replace M (n, n) by L⁻¹, with its Cholesky factor L; False if it is not positive definite.
+
+    Halves of M meet in matrix products. SciPy's wrappers of LAPACK stop all other threads.
+    """
+    if len(M) <= LEAF:
+        single = M.dtype == np.float32
+        factor = lapack.spotrf if single else lapack.dpotrf
+        invert = lapack.strtri if single else lapack.dtrtri
+        lower, failed = factor(M.T, lower=1, clean=1)
+        if not failed:
+            M[...] = invert(lower, lower=1)[0]
+        return not failed
+    half = len(M) // 2
+    first, below, last = M[:half, :half], M[half:, :half], M[half:, half:]
+    if not _invert_factor(first):
+        return False
+    lower = below @ first.T
+    last -= lower @ lower.T
+    if not _invert_factor(last):
+        return False
+    np.matmul(last, lower @ first, out=below)
+    np.negative(below, out=below)
+    M[:half, half:] = 0.0
+    return True
 
 
 def covered_dimension(m: int) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gramian.backend import array_ops, checks
+from gramian.backend import array_ops, checks, config
 from gramian.backend.array_ops import Array, DType
+from gramian.backend.threads import in_order
 from gramian.kernels import Kernel
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows, Rows
@@ -25,9 +26,11 @@ from gramian.samplers.leverage.scores import (
     spectrum,
 )
 
+FIRST = 0.25  # trace over effective dimension: the ridge that a first block tries
 ABOUT = 0.03  # the effective dimension may differ from the wanted one by this share
 PRECISE = 1000  # times the machine epsilon and the trace: a ridge above it loses few digits
-TRIALS = 4  # ridges that a block tries before it computes its spectrum
+TRIALS = 6  # ridges that a block tries before it computes its spectrum
+PART = 8  # times m: the rows of a part, which has a dictionary of its own
 
 
 class SQUEAK(LeverageSampler):
@@ -36,11 +39,12 @@ class SQUEAK(LeverageSampler):
     Calandriello, Lazaric and Valko, "Distributed adaptive sampling for kernel matrix approximation"
     (2017). Each block of rows joins the dictionary, the leverage scores of both are estimated from
     both, and m rows survive. In the end each row survives with a probability in proportion to its
-    score. The kernel is evaluated only within dictionary and block: n (m + block_size) values. It
-    takes O(n (m + block_size)³ / block_size) flops, which is O(n m²) for blocks of about m rows,
-    and O((m + block_size)²) memory in addition to the diagonal.
+    score. The kernel is evaluated only within dictionary and block: about n (m + block_size)
+    values. It takes O(n (m + block_size)³ / block_size) flops, which is O(n m²) for blocks of about
+    m rows, and O((m + block_size)²) memory for each thread, in addition to the diagonal.
 
-    If the rows are on a cluster, each worker passes over its own, and the dictionaries are merged:
+    Threads pass over parts of about 8 m rows each, whose dictionaries are merged in order, as in
+    the paper's distributed form. If the rows are on a cluster, the parts are those of its workers:
     the landmarks then depend on how the rows are divided.
 
     Parameters
@@ -79,50 +83,45 @@ class SQUEAK(LeverageSampler):
             checks.positive_integer(self, "block_size", self.block_size)
 
     def most_evaluations(self, n: int, m: int) -> int:
-        return n * (1 + m + (self.block_size or m))
+        step, part = self.block_size or m, self._part(m)
+        # Merging takes m² values for each part but the first; no dictionary meets a first block.
+        return n * (2 + m + step) + (-(-n // part) - 1) * m * m - n // part * m * step
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        return super().select_bytes(rows, m + (self.block_size or m))
+        size, workers = m + (self.block_size or m), config.n_threads()
+        read = min(rows.shape[0], (workers + 1) * self._part(m)) * rows.row_bytes
+        return super().select_bytes(rows, size) + workers * 4 * 8 * size**2 + read
+
+    def _part(self, m: int) -> int:
+        """Return the number of rows of a part, which has whole blocks."""
+        step = self.block_size or m
+        return -(-PART * m // step) * step
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
-        found = None if gram.kernel.is_matrix else self._merged(gram, m, rng)
-        rows, passing = found or self._passed(gram, m, rng)
-        return rows, passing.scores
-
-    def _passed(self, gram: Gram, m: int, rng: np.random.Generator) -> tuple[np.ndarray, _Passing]:
-        """Return row numbers and the dictionary after the last block has joined."""
-        n, step = gram.shape[0], self.block_size or m
-        rows, passing = np.arange(0), _Passing()
-        for start in range(0, n, step):
-            rows = rows[passing.survivors(m, rng)]
-            block = np.arange(start, min(start + step, n))
-            rows = np.append(rows, block)
-            passing.join(array_ops.to_numpy(gram.block(block, rows)), self, m, gram.dtype)
-        return rows, passing
-
-    def _merged(
-        self, gram: Gram, m: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, _Passing] | None:
-        """Like ``_passed``, from one dictionary for each part of the rows, which are merged.
-
-        None if one process has all rows.
-        """
-
-        def prepare() -> Callable[[Rows, int], _Part]:
-            return partial(_of_part, self, gram.kernel, m, int(rng.integers(2**63)))
-
-        parts = gram.rows.place.by_parts(gram.rows, prepare, serial=gram.kernel.serial)
-        if parts is None:
-            return None
-        numbers, passing = np.arange(0), _Passing()
-        for part in parts:
-            survivors = passing.survivors(m, rng)
-            evaluations = passing.join_points(
-                gram.kernel, survivors, part.points, self, m, gram.dtype, part.weights
-            )
+        numbers, merged = np.arange(0), _Passing()
+        for part in self._parts(gram, m, rng):
+            if part.passing.points is None:
+                survivors = merged.survivors(m, rng)
+                across = array_ops.to_numpy(gram.block(part.numbers, numbers[survivors]))
+                merged.add(across, part.passing, self, m)
+            else:
+                survivors = merged.merge(part.passing, gram.kernel, self, m, rng)
+                gram.evaluations += part.evaluations
             numbers = np.append(numbers[survivors], part.numbers)
-            gram.evaluations += part.evaluations + evaluations
-        return numbers, passing
+        gram.evaluations += merged.evaluations
+        return numbers, merged.scores
+
+    def _parts(self, gram: Gram, m: int, rng: np.random.Generator) -> Iterable[_Part]:
+        """Return the dictionaries of parts of the rows, in order."""
+        seed, size = int(rng.integers(2**63)), self._part(m)
+        starts = range(0, gram.shape[0], size)
+        if gram.kernel.is_matrix:
+            ends = [min(start + size, gram.shape[0]) for start in starts]
+            return map(partial(_of_matrix, self, gram, m, seed), starts, ends)
+        operation = partial(_of_rows, self, gram.kernel, m, seed)
+        serial = gram.kernel.serial
+        parts = gram.rows.place.by_parts(gram.rows, lambda: operation, serial=serial)
+        return parts or _in_threads(operation, gram.points, starts, serial)
 
     def stream(
         self,
@@ -157,7 +156,8 @@ class SQUEAK(LeverageSampler):
         """
         self._check_numbers()
         step = self.block_size or checks.positive_integer(self, "m", m)
-        passing = _Passing()
+        seed, seen, merged = int(rng.integers(2**63)), 0, _Passing()
+        part, own = _Passing(), np.random.default_rng([seed, 0])
         for batch in batches:
             rows = (gram := Gram(kernel, batch)).rows
             if gram.kernel.is_matrix:
@@ -166,12 +166,16 @@ class SQUEAK(LeverageSampler):
                     "precomputed matrix has only those of its own rows."
                 )
             for start in range(0, gram.shape[0], step):
-                survivors = passing.survivors(m, rng)
+                if seen and seen % self._part(m) == 0:
+                    merged.merge(part.final(m, own), gram.kernel, self, m, rng)
+                    part, own = _Passing(), np.random.default_rng([seed, seen])
                 block = rows.take(range(start, min(start + step, gram.shape[0])))
-                passing.join_points(gram.kernel, survivors, block, self, m, gram.dtype)
-        if passing.points is None:
+                part.join_points(gram.kernel, block, self, m, own)
+                seen += step
+        if part.points is None:
             raise ValueError("SQUEAK.stream needs at least one batch; got none.")
-        return Landmarks(array_ops.take_rows(passing.points, passing.survivors(m, rng)))
+        merged.merge(part.final(m, own), gram.kernel, self, m, rng)
+        return Landmarks(array_ops.take_rows(merged.points, merged.survivors(m, rng)))
 
 
 class _Passing:
@@ -180,8 +184,10 @@ class _Passing:
     def __init__(self) -> None:
         self.K, self.weights, self.scores = np.empty((0, 0)), np.ones(0), np.ones(0)
         self.ridge = 0.0  # of the last block, relative to the trace; 0 before the first
+        self.power = 0.5  # by which the effective dimension falls with the ridge
         self._memory = np.empty((0, 0, 0))  # of weighted matrices: new pages take long
-        self.points: Array | None = None  # of the rows in K, if they joined by ``join_points``
+        self.points: Array | None = None  # of the rows in K, if they joined by their points
+        self.evaluations = 0  # by ``join_points`` and ``merge``
 
     def survivors(self, m: int, rng: np.random.Generator) -> np.ndarray:
         """Keep m rows by their scores; returns their positions in the dictionary so far."""
@@ -191,23 +197,23 @@ class _Passing:
 
     def join(
         self,
-        fresh: np.ndarray,
+        across: np.ndarray,
+        own: np.ndarray,
         sampler: SQUEAK,
         m: int,
-        dtype: DType,
         weights: np.ndarray | None = None,
     ) -> None:
         """Add rows, given by their kernel values with the dictionary and with themselves.
 
-        ``fresh`` has shape (rows, dictionary + rows). The rows have weight 1, or the weights that
-        they had in the dictionary they come from.
+        Shapes: across (rows, dictionary), own (rows, rows). The rows have weight 1, or the weights
+        that they had in the dictionary they come from.
         """
-        before, size = len(self.K), fresh.shape[1]
-        K = np.empty((size, size), dtype=fresh.dtype)
-        K[:before, :before], K[:before, before:] = self.K, fresh[:, :before].T
-        K[before:] = fresh
+        before, size = len(self.K), len(self.K) + len(own)
+        K = np.empty((size, size), dtype=own.dtype)
+        K[:before, :before], K[:before, before:] = self.K, across.T
+        K[before:, :before], K[before:, before:] = across, own
         self.K = K
-        weights = np.ones(len(fresh)) if weights is None else weights
+        weights = np.ones(len(own)) if weights is None else weights
         self.weights = np.append(self.weights, weights)
         # The exact scores of the weighted matrix are the estimated scores over the probability
         # that each row had so far: exactly the weights by which survivors must be drawn.
@@ -216,7 +222,7 @@ class _Passing:
             self._memory = np.empty((2, size, size), dtype=K.dtype)
         weighted = np.multiply(root[:, None], K, out=self._memory[0])
         weighted *= root
-        self._score(weighted, sampler, m, dtype)
+        self._score(weighted, sampler, m, K.dtype)
 
     def _score(self, K: np.ndarray, sampler: SQUEAK, m: int, dtype: DType) -> None:
         """Compute the scores of the weighted matrix K, with the last block's ridge if it suits.
@@ -226,10 +232,10 @@ class _Passing:
         grows with the trace; the effective dimension falls by some power of it.
         """
         diagonal, size = K.diagonal().astype(np.float64), covered_dimension(m)
-        trace, power = float(diagonal.sum()) or 1.0, 0.5
+        trace = float(diagonal.sum()) or 1.0
         floor = resolution(diagonal, dtype)
-        ridge, before, step = self.ridge * trace, 0.0, 0.0
-        for _ in range(TRIALS if ridge > 0 else 0):
+        ridge, before, step = (self.ridge or FIRST / size) * trace, 0.0, 0.0
+        for _ in range(TRIALS):
             ridge = max(ridge if sampler.ridge is None else sampler.ridge, floor)
             if ridge > PRECISE * array_ops.eps(K.dtype) * trace:
                 scores = scores_from_factor(K, ridge, self._memory[1])
@@ -243,46 +249,102 @@ class _Passing:
                 self.scores, self.ridge = scores, ridge / trace
                 return
             if step:
-                power = min(max((before - excess) / step, 0.1), 2.0)
-            before, step = excess, excess / power
+                self.power = min(max((before - excess) / step, 0.1), 2.0)
+            before, step = excess, excess / self.power
             ridge *= np.exp(step)
         values, vectors = spectrum(K.astype(np.float64))
         ridge = sampler._ridge(values, m, dtype)
         self.scores, self.ridge = scores_from_spectrum(values, vectors, ridge), ridge / trace
 
     def join_points(
-        self,
-        kernel: Kernel,
-        survivors: np.ndarray,
-        fresh: Array,
-        sampler: SQUEAK,
-        m: int,
-        dtype: DType,
-        weights: np.ndarray | None = None,
-    ) -> int:
-        """Add rows, given by their points, to the survivors; returns the kernel evaluations."""
+        self, kernel: Kernel, fresh: Array, sampler: SQUEAK, m: int, rng: np.random.Generator
+    ) -> None:
+        """Add rows, given by their points, to the survivors."""
+        survivors = self.survivors(m, rng)
+        both, numbers = self._with(survivors, fresh, kernel)
+        block = array_ops.to_numpy(both.block(numbers[len(survivors) :], numbers))
+        self.join(block[:, : len(survivors)], block[:, len(survivors) :], sampler, m)
+
+    def merge(
+        self, other: _Passing, kernel: Kernel, sampler: SQUEAK, m: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Add another dictionary to the survivors; returns the positions of these."""
+        survivors = self.survivors(m, rng)
+        both, numbers = self._with(survivors, other.points, kernel)
+        across = both.block(numbers[len(survivors) :], numbers[: len(survivors)])
+        self.evaluations += both.evaluations
+        self.add(array_ops.to_numpy(across), other, sampler, m)
+        return survivors
+
+    def add(self, across: np.ndarray, other: _Passing, sampler: SQUEAK, m: int) -> None:
+        """Add another dictionary, given its kernel values with this one."""
+        self.ridge, self.power = self.ridge or other.ridge, other.power
+        self.join(across, other.K, sampler, m, other.weights)
+
+    def _with(self, survivors: np.ndarray, fresh: Array, kernel: Kernel) -> tuple[Gram, np.ndarray]:
+        """Let the points be those of survivors and fresh rows; returns their matrix and numbers."""
         before = array_ops.span(fresh, 0, 0)
         if self.points is not None:
             before = array_ops.take_rows(self.points, survivors)
         self.points = array_ops.concat_rows([before, fresh])
-        both, numbers = Gram(kernel, ArrayRows(self.points)), np.arange(self.points.shape[0])
-        block = both.block(numbers[len(survivors) :], numbers)
-        self.join(array_ops.to_numpy(block), sampler, m, dtype, weights)
-        return both.evaluations
+        return Gram(kernel, ArrayRows(self.points)), np.arange(self.points.shape[0])
+
+    def final(self, m: int, rng: np.random.Generator) -> _Passing:
+        """Return this dictionary with the points of its last survivors."""
+        self.points = array_ops.take_rows(self.points, self.survivors(m, rng))
+        return self
 
 
 class _Part(NamedTuple):
     """The dictionary of one part of the rows."""
 
     numbers: np.ndarray
-    points: Array
-    weights: np.ndarray
+    passing: _Passing
     evaluations: int
 
 
-def _of_part(sampler: SQUEAK, kernel: Kernel, m: int, seed: int, rows: Rows, first: int) -> _Part:
+def _of_rows(sampler: SQUEAK, kernel: Kernel, m: int, seed: int, rows: Rows, first: int) -> _Part:
     """Find the dictionary of one part of the rows; its first row has the number ``first``."""
     gram, rng = Gram(kernel, rows), np.random.default_rng([seed, first])
-    numbers, passing = sampler._passed(gram, m, rng)
-    numbers = numbers[passing.survivors(m, rng)]
-    return _Part(first + numbers, rows.take(numbers), passing.weights, gram.evaluations)
+    numbers, passing = _passed(sampler, gram, m, rng, 0, gram.shape[0])
+    passing.points, passing._memory = rows.take(numbers), np.empty((0, 0, 0))
+    return _Part(first + numbers, passing, gram.evaluations)
+
+
+def _of_matrix(sampler: SQUEAK, gram: Gram, m: int, seed: int, start: int, stop: int) -> _Part:
+    """Find the dictionary of rows start to stop of a precomputed matrix."""
+    rng = np.random.default_rng([seed, start])
+    return _Part(*_passed(sampler, gram, m, rng, start, stop), 0)
+
+
+def _passed(
+    sampler: SQUEAK, gram: Gram, m: int, rng: np.random.Generator, start: int, stop: int
+) -> tuple[np.ndarray, _Passing]:
+    """Return the row numbers that survive from start to stop, and their dictionary."""
+    rows, passing, step = np.arange(0), _Passing(), sampler.block_size or m
+    for first in range(start, stop, step):
+        rows = rows[passing.survivors(m, rng)]
+        before, fresh = len(rows), np.arange(first, min(first + step, stop))
+        rows = np.append(rows, fresh)
+        block = array_ops.to_numpy(gram.block(fresh, rows))
+        passing.join(block[:, :before], block[:, before:], sampler, m)
+    return rows[passing.survivors(m, rng)], passing
+
+
+def _in_threads(
+    operation: Callable[[Rows, int], _Part], rows: Rows, starts: range, serial: bool
+) -> Iterator[_Part]:
+    """Yield the dictionaries of parts of these rows, which are read in the calling thread."""
+    foreign = array_ops.is_foreign(rows.place.reference)
+    workers = 1 if serial or foreign else config.n_threads()
+    share = max(config.memory_budget() // workers, 1)
+
+    def alone(part: tuple[int, Rows]) -> _Part:
+        with config.config_context(n_threads=1, memory_budget=share, progress=False):
+            return operation(part[1], part[0])
+
+    n = rows.shape[0]
+    parts = (
+        (start, ArrayRows(rows.take(range(start, min(start + starts.step, n))))) for start in starts
+    )
+    return in_order(alone, parts, workers, "SQUEAK", len(starts), workers + 1)

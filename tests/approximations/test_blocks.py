@@ -124,8 +124,10 @@ def test_new_rows_follow_the_dense_formula(X):
 
 
 @pytest.mark.parametrize("dropped", [None, 0.2, 0.8])
-def test_links_are_the_least_squares_fit(X, monkeypatch, dropped):
+@pytest.mark.parametrize("columns", [1024, 70])  # of a piece: all points, or those of a block
+def test_links_are_the_least_squares_fit(X, monkeypatch, dropped, columns):
     caught = {}
+    monkeypatch.setattr("gramian.approximations.blocks.links.STRIP_COLUMNS", columns)
 
     def spy(gram, bases, linked, original=link_matrix):
         caught.update(bases=bases, linked=linked, S=original(gram, bases, linked))
@@ -163,6 +165,24 @@ def test_clip_gives_the_nearest_psd_matrix(X):
     assert values[0] < -1e-3 * values[-1]
     nearest = (vectors * np.maximum(values, 0)) @ vectors.T
     np.testing.assert_allclose(clipped, nearest, atol=1e-8)
+
+
+def test_clip_is_near_the_nearest_psd_matrix_of_rows_that_it_did_not_see():
+    X = moons(1500)[0]
+    # Blocks of very different sizes: rows of a sample count for more in a large one.
+    blocks = np.searchsorted(np.quantile(X[:, 0], [0.07, 0.2, 0.5]), X[:, 0])
+    plain, clipped = (
+        MEKA(
+            RBF(2.0), 24, n_blocks=4, partition=blocks, link_fraction=0.7, psd=psd, random_state=0
+        ).fit(X)(X)
+        for psd in (None, "clip")
+    )
+    values, vectors = np.linalg.eigh(plain)
+    assert values[0] < -1e-3 * values[-1]
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    least = np.linalg.norm(nearest - plain)
+    assert least < np.linalg.norm(clipped - plain) < 1.01 * least
+    assert np.linalg.eigvalsh(clipped)[0] > -1e-10 * values[-1]
 
 
 def test_shift_raises_the_spectrum_until_it_is_psd(X):

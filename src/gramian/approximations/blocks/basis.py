@@ -33,6 +33,11 @@ class Basis(NamedTuple):
     def rank(self) -> int:
         return self.map.width
 
+    def inner(self, n: int) -> np.ndarray:
+        """Return ZᵀZ of the block's n rows, estimated from the points, whose ZᵀZ is diagonal."""
+        squared = 1.0 / array_ops.to_numpy(array_ops.row_norms(self.inverse))
+        return np.diag(squared * (n / self.inverse.shape[1]))
+
 
 def points_of(rank: int) -> int:
     """Return how many landmarks a basis of this rank has."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,10 @@ from gramian.backend.threads import side_by_side
 from gramian.kernels import tiles
 from gramian.matrices.gram import Gram
 from gramian.rows import ArrayRows
+from gramian.rows.parts import slices
 
 STRIP_POINTS = 512  # of the blocks whose links are computed at once
+STRIP_COLUMNS = 1024  # of their kernel values computed at once
 MOST_SPARE = 1.25  # kernel values computed at once, as a multiple of those that links need
 
 
@@ -74,36 +75,34 @@ def link_matrix(gram: Gram, bases: list[Basis], linked: np.ndarray) -> np.ndarra
     The link L of blocks s and t is the least-squares fit of K(V_s, V_t) = Z_s L Z_tᵀ on the sampled
     points V. Links are computed where the points are; S is on the host.
     """
-    kernel, xp = gram.kernel, array_ops.namespace(bases[0].inverse)
-    edges = _edges([basis.rank for basis in bases])
-    counts = [int(basis.inverse.shape[1]) for basis in bases]
-    S = array_ops.like(np.eye(edges[-1]), bases[0].inverse)
+    inverses = [basis.inverse for basis in bases]
+    kernel, xp, above = gram.kernel, array_ops.namespace(inverses[0]), np.triu(linked, k=1)
+    turned = [xp.matrix_transpose(inverse) for inverse in inverses]
+    counts = [int(inverse.shape[1]) for inverse in inverses]
+    owners = np.repeat(np.arange(len(bases)), [basis.rank for basis in bases])
+    S = np.zeros((len(owners), len(owners)))  # at first only what is above its diagonal
 
     def fill(strip: _LinkedBlocks) -> int:
-        members, partners = strip
         left, right = (_points([bases[i] for i in blocks]) for blocks in strip)
+        down, across = (slices([counts[i] for i in blocks]) for blocks in strip)
         K = array_ops.astype(tiles.dense(kernel, left, right), xp.float64)
-        rows = pairwise(_edges([counts[s] for s in members]))
-        halves = [bases[s].inverse @ K[slice(*r), :] for s, r in zip(members, rows, strict=True)]
-        half, tops = array_ops.concat_rows(halves), _edges([bases[s].rank for s in members])
-        columns = pairwise(_edges([counts[t] for t in partners]))
-        for t, span in zip(partners, columns, strict=True):
-            links = half[:, slice(*span)] @ xp.matrix_transpose(bases[t].inverse)
-            right_of = slice(edges[t], edges[t + 1])
-            for s, rows_of_s in zip(members, pairwise(tops), strict=True):
-                if linked[s, t]:
-                    below, link = slice(edges[s], edges[s + 1]), links[slice(*rows_of_s), :]
-                    S[below, right_of] = link
-                    S[right_of, below] = xp.matrix_transpose(link)
+        pairs = zip(strip.members, down, strict=True)
+        half = array_ops.concat_rows([inverses[s] @ K[rows, :] for s, rows in pairs])
+        pairs = zip(strip.partners, across, strict=True)
+        links = xp.concat([half[:, columns] @ turned[t] for t, columns in pairs], axis=1)
+        rows, columns = (np.flatnonzero(np.isin(owners, blocks)) for blocks in strip)
+        needed = above[np.ix_(owners[rows], owners[columns])]
+        S[np.ix_(rows, columns)] = np.where(needed, array_ops.to_numpy(links), 0.0)
         return int(K.shape[0] * K.shape[1])
 
-    serial = kernel.serial or array_ops.is_foreign(S)
-    gram.evaluations += sum(side_by_side(fill, _strips(counts, linked), "links", serial=serial))
-    return array_ops.to_numpy(S)
-
-
-def _edges(sizes: list[int]) -> list[int]:
-    return list(accumulate(sizes, initial=0))
+    foreign, strips = array_ops.is_foreign(inverses[0]), _strips(counts, linked)
+    if not foreign:
+        strips = [piece for strip in strips for piece in strip.pieces(counts)]
+    serial = kernel.serial or foreign
+    gram.evaluations += sum(side_by_side(fill, strips, "links", serial=serial))
+    S += S.T
+    np.fill_diagonal(S, 1.0)
+    return S
 
 
 def _points(bases: list[Basis]) -> ArrayRows:
@@ -115,6 +114,12 @@ class _LinkedBlocks(NamedTuple):
 
     members: list[int]
     partners: np.ndarray
+
+    def pieces(self, counts: list[int]) -> list[_LinkedBlocks]:
+        """Divide the partners so that kernel values with each piece fit the cache."""
+        at = np.cumsum(np.asarray(counts)[self.partners]) // STRIP_COLUMNS
+        pieces = np.split(self.partners, np.flatnonzero(np.diff(at)) + 1)
+        return [_LinkedBlocks(self.members, piece) for piece in pieces]
 
 
 def _strips(counts: list[int], linked: np.ndarray) -> list[_LinkedBlocks]:

@@ -10,6 +10,7 @@ import numpy as np
 from gramian.approximations.blocks.base import BlockApproximation, BlocksPlan
 from gramian.approximations.blocks.basis import FURTHER, SAMPLED_EXTRA, SAMPLED_PER_RANK, points_of
 from gramian.approximations.blocks.links import (
+    STRIP_COLUMNS,
     STRIP_POINTS,
     LinkRule,
     link_matrix,
@@ -52,8 +53,9 @@ class MEKA(BlockApproximation):
         At most one of the three may be set; by default all links are kept.
     psd : {"clip", "shift", None}, default="clip"
         With fitted links K̃ may have negative eigenvalues. "clip" sets them to 0, which gives the
-        nearest positive semi-definite matrix in the span of the bases; "shift" adds to all of them
-        so that the smallest is 0; None leaves them.
+        nearest positive semi-definite matrix in the span of the bases, measured on the rows that
+        links are fitted on; "shift" adds to all of them so that the smallest is 0, and takes one
+        more pass over all rows; None leaves them.
 
     Attributes
     ----------
@@ -131,11 +133,12 @@ class MEKA(BlockApproximation):
         largest = (1 + FURTHER) * points_of(-(-3 * total // (2 * count)))
         largest = min(max(largest, STRIP_POINTS), points)
         at_once = min(config.n_threads(), count)
-        links = at_once * (3 * 8 * largest * points // 2 + 3 * points * wide)
-        square, kept = 8 * total**2, plan.kept
+        across = min(largest + STRIP_COLUMNS, points)
+        links = at_once * (3 * 8 * largest * across // 2 + 3 * across * wide)
+        square, kept, fitted_on = 8 * total**2, plan.kept, plan.steps[-1]["fitted on"]
         steps = [
             *plan.steps,
-            {**kept, "fitted on": plan.steps[-1]["fitted on"], "links": square + links},
+            {**kept, "fitted on": fitted_on, "links": square + max(square, links)},
             {**kept, "links": square, "decomposition": 7 * square},
         ]
         return replace(plan, kept={**kept, "links": square // 2}, steps=steps)
@@ -150,9 +153,16 @@ class MEKA(BlockApproximation):
         links: np.ndarray | None = self.links_
         with self._timed("psd", small=len(S) <= 1000):
             if self.psd is not None and not linalg.is_psd(S):
-                self._core = None
-                inner = normal_equations(self.factor_rows(gram.rows))[0]
-                S, links = linalg.nearest_psd(S, inner, shift=self.psd == "shift"), None
+                S = linalg.nearest_psd(S, self._inner(gram), shift=self.psd == "shift")
+                links = None
         dtype = np.float32 if self._single else np.float64
         sizes = [basis.rank for basis in bases]
         return BlockCore(S, sizes, None if count == 1 else links, dtype)
+
+    def _inner(self, gram: Gram) -> list[np.ndarray]:
+        """Return ZᵀZ of each block; an estimate is enough to clip, which changes little."""
+        if self.psd == "shift":
+            self._core = None
+            return normal_equations(self.factor_rows(gram.rows))[0]
+        sizes = zip(self._bases, self.block_sizes_, strict=True)
+        return [basis.inner(int(n)) for basis, n in sizes]

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from gramian import RBF, Exact, KernelKMeans, Nystroem, config_context
-from gramian.learners.kmeans import exact, starts, swaps
+from gramian.learners.kmeans import exact, lloyd, starts, swaps
 
 DIGITS = load_digits().data[:600] / 16.0
 
@@ -83,3 +84,14 @@ def test_nor_where_first_centres_are_drawn_from_few_rows(rng):
     ours = [KernelKMeans(60, kernel=kernel, n_init=2, random_state=s).fit(X) for s in seeds]
     theirs = [KMeans(60, n_init=2, random_state=s).fit(Z) for s in seeds]
     assert sum(m.inertia_ for m in ours) <= sum(m.inertia_ for m in theirs)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_many_restarts_that_are_close_are_not_told_apart_too_early(seed, monkeypatch):
+    """As on rows without groups; scikit-learn completes all restarts."""
+    X = np.random.default_rng(1000 + seed).standard_normal((3000, 10))
+    kernel = Nystroem(RBF("median"), 100, landmarks="uniform", random_state=seed).fit(X)
+    model = KernelKMeans(20, kernel, n_init=10, random_state=seed)
+    early = clone(model).fit(X).inertia_
+    monkeypatch.setattr(lloyd, "RACE", 10**6)
+    assert early == pytest.approx(model.fit(X).inertia_, rel=1e-4)

@@ -21,6 +21,7 @@ from gramian.matrices.factors import Factors
 
 RACE = 400  # passes of all restarts times clusters, after which only the best goes on
 LEAST_RACE = 5  # passes
+CLOSE = 4  # restarts from which on more passes decide: the more there are, the closer is the race
 APART = 32  # clusters from which on restarts make passes of their own
 
 
@@ -127,7 +128,8 @@ def race_passes(runs: list[FeaturedRun]) -> int:
 
     The more clusters there are, the more alike are the restarts, and the more a pass costs.
     """
-    return max(RACE // runs[0].next_centres.shape[0], LEAST_RACE)
+    passes = RACE * max(len(runs), CLOSE) // (CLOSE * runs[0].next_centres.shape[0])
+    return max(passes, LEAST_RACE)
 
 
 def winner(

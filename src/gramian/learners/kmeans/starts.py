@@ -38,9 +38,9 @@ def swapping_size(size: int, k: int) -> int:
 def seeding_size(size: int, k: int) -> int:
     """Return from how many of the sampled rows first centres are drawn: from few of many.
 
-    With fewer rows for each cluster, the objective would end higher.
+    With fewer rows for each cluster, the objective would end higher; more do not lower it.
     """
-    few = max(5 * POOL // 2, 50 * k)
+    few = max(5 * POOL // 2, 25 * k)
     return few if size > MUCH * few else size
 
 

@@ -118,10 +118,11 @@ class Outputs:
 
     def write(self, write: Callable[[BinaryIO, str], None], model: TableModel | None) -> None:
         """Write the result with ``write(file, ending)``, and the model if one is wanted."""
-        with ExitStack() as both:  # both are complete before either is moved into place
+        # Both are complete before either is moved into place: the model, and then its result.
+        with ExitStack() as both:
+            write(both.enter_context(whole_file(self.path)), self.path.suffix.lower())
             if self.model is not None and model is not None:
                 models.write(model, both.enter_context(whole_file(self.model)))
-            write(both.enter_context(whole_file(self.path)), self.path.suffix.lower())
 
     def show(self, screen: Screen, what: str) -> None:
         screen.line(what, f"→ {self.path}")

@@ -17,6 +17,10 @@ TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 # Workers, and the many processes that tests start, share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Environments do not share compiled loops: when versions of numba differ, one of them may start to
+# read a loop that the other has written.
+export NUMBA_CACHE_DIR := $(abspath $(VENV))/numba
+
 .PHONY: demo test test-fast fuzz lint format bench bench-quick docs parts clean
 
 $(READY): pyproject.toml

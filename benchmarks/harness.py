@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import json
 import os
@@ -17,8 +18,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib.metadata import version
@@ -28,7 +29,6 @@ from typing import Any
 import numpy as np
 
 SAMPLING_SECONDS = 0.005
-CHUNK = 1 << 28  # bytes of memory that are taken at once
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ def measure_growth(prepare: Callable[..., Callable[[], str]], *arguments: Any) -
         module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
     command = [sys.executable, "-m", "benchmarks.harness", module, prepare.__name__]
     command.append(json.dumps(arguments))
-    child = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    plain = {name: value for name, value in os.environ.items() if name not in KEEPING}
+    child = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=plain)
     if child.returncode < 0:
         raise ChildFailedError(f"killed by {signal.Signals(-child.returncode).name}")
     if child.returncode:  # its traceback is on stderr
@@ -103,6 +104,8 @@ def measure_growth(prepare: Callable[..., Callable[[], str]], *arguments: Any) -
 
 def measure_here(call: Callable[[], str]) -> Growth:
     """The growth of resident memory during a call in this process, best a fresh one."""
+    with suppress(AttributeError):  # memory that it keeps, but does not use
+        ctypes.CDLL(None).malloc_trim(0)
     # The kernel's high-water mark starts anew, so that it leaves out the preparation. Where
     # the system does not offer that, ``counted`` is an upper bound.
     with suppress(OSError):
@@ -141,26 +144,39 @@ def _resident() -> int:
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 
-def wake_memory() -> None:
-    """Write to nearly all free memory once, in a process that then ends.
+# For glibc: memory that is freed stays with the process, in large pages as otherwise.
+KEEPING = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 40),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
 
-    A virtual machine may get memory from its host only when it is first written, a gigabyte in one
-    or two seconds. Without this, whichever contender comes to such memory first pays for it.
+
+@contextmanager
+def keeping_memory() -> Iterator[None]:
+    """Let processes that are started here keep the memory that they free.
+
+    The host of a virtual machine takes back memory that has been free for two seconds, and needs
+    seconds to give a gigabyte again. That would decide how long large calls take, in any library.
     """
-    command = [sys.executable, "-c", "from benchmarks.harness import _write_memory as w; w()"]
-    subprocess.run(command, check=False)
+    before = {name: os.environ.get(name) for name in KEEPING}
+    os.environ.update(KEEPING)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def _write_memory() -> None:
-    from gramian.backend.config import free_memory
-
-    left = int(0.9 * free_memory())
-    chunks = []
-    while left > 0:
-        chunk = np.empty(min(left, CHUNK), np.uint8)
-        chunk[:: resource.getpagesize()] = 1
-        chunks.append(chunk)
-        left -= CHUNK
+def keep_memory(module: str) -> None:
+    """Start ``python -m module`` anew, with the same arguments, as a process that keeps memory."""
+    if not KEEPING.items() <= os.environ.items():
+        os.execve(
+            sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], os.environ | KEEPING
+        )
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -213,8 +229,7 @@ def command_line(main: Callable[[bool], None], description: str | None) -> None:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--full", action="store_true", help="also what takes long")
     full = parser.parse_args().full
-    if full:
-        wake_memory()
+    keep_memory(sys.modules["__main__"].__spec__.name)  # type: ignore[union-attr]
     main(full)
 
 

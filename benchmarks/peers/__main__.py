@@ -8,7 +8,6 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks.harness import wake_memory
 from benchmarks.peers.catalogue import jobs
 from benchmarks.peers.data import SCALES
 from benchmarks.peers.job import OURS
@@ -29,8 +28,6 @@ def main() -> int:
     if not chosen:
         names = "\n".join(job.name for job in jobs(scale))
         parser.error(f"no job matches {options.only!r}; there are:\n{names}")
-    if not options.quick:
-        wake_memory()
     path = OUT / f"peers-{scale.name}-{datetime.now():%Y%m%d-%H%M%S}.json"
     record = run(chosen, scale, lambda record: record.save(path))
     print(report(record))

@@ -104,6 +104,4 @@ def _work(times: int, inputs: Inputs, model: KernelRidge) -> Work:
     X = inputs["X"]
     n, d = X.shape
     size = X.itemsize * n * n
-    return Work(
-        n * n * (d + 2) + times * n**3 / 3, X.nbytes + 3 * size, str(X.dtype), n * n / 2, size
-    )
+    return Work(n * n * (d + 2) + times * n**3 / 3, X.nbytes + 3 * size, str(X.dtype), n * n / 2)

@@ -112,7 +112,7 @@ def _features_work(centres: int, inputs: Inputs, Z: np.ndarray) -> Work:
     (n, d), m = X.shape, Z.shape[1]
     landmarks = 2 * (centres * m) * m * d * 4  # k-means on a sample
     flops = 2 * n * m * (d + 2) + n * m * m + m**3 / 3 + landmarks
-    return Work(flops, X.nbytes + Z.nbytes, str(Z.dtype), n * m, Z.nbytes)
+    return Work(flops, X.nbytes + Z.nbytes, str(Z.dtype), n * m)
 
 
 def _equal_error(name: str, m: int, dtype: str, scale: Scale) -> Job:
@@ -259,4 +259,4 @@ def _blocks_work(inputs: Inputs, factors: gramian.Factors) -> Work:
         values += size * (3 * rank + 10)
         flops += 2 * size * (3 * rank + 10) * (d + 2 + rank)
     moved = 2 * X.nbytes + factors.nbytes
-    return Work(flops, moved, str(X.dtype), values, factors.nbytes)
+    return Work(flops, moved, str(X.dtype), values)

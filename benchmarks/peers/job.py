@@ -85,16 +85,14 @@ class Goal:
 class Work:
     """What a job takes at least: operations of matrix products, bytes read and written.
 
-    ``values`` are kernel values that need an exponential each, and ``fresh`` bytes of the result,
-    which is new memory. Passes over a result can begin only when it is complete; what they take is
-    counted apart.
+    ``values`` are kernel values that need an exponential each. Passes over a result can begin only
+    when it is complete; what they take is counted apart.
     """
 
     flops: float
     bytes: float
     dtype: str
     values: float = 0.0
-    fresh: float = 0.0
     pass_flops: float = 0.0
     pass_bytes: float = 0.0
 

@@ -101,7 +101,7 @@ def _difference(kernel: Callable[..., np.ndarray], dtype: str) -> Quality:
 def _block_work(operations: int, further: int, inputs: Inputs, K: np.ndarray) -> Work:
     X, Y = inputs["X"], inputs["Y"]
     flops = operations * len(X) * len(Y) * (X.shape[1] + further)
-    return Work(flops, X.nbytes + Y.nbytes + K.nbytes, str(K.dtype), K.size, K.nbytes)
+    return Work(flops, X.nbytes + Y.nbytes + K.nbytes, str(K.dtype), K.size)
 
 
 def _product(scale: Scale) -> Job:

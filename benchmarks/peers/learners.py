@@ -112,7 +112,6 @@ def _clusters_work(m: int, inputs: Inputs, model: KernelKMeans) -> Work:
         X.nbytes + size,
         str(X.dtype),
         n * m,
-        size,
         pass_flops=model.n_iter_ * step,
         pass_bytes=model.n_iter_ * size,
     )
@@ -262,7 +261,6 @@ def _exact_work(inputs: Inputs, model: KernelKMeans) -> Work:
         X.nbytes + size,
         str(X.dtype),
         n * n / 2,
-        size,
         pass_flops=model.n_iter_ * 2 * n * n * model.n_clusters,
         pass_bytes=model.n_iter_ * size,
     )
@@ -327,7 +325,6 @@ def _ridge_work(m: int, inputs: Inputs, model: KernelRidgeClassifier) -> Work:
         X.nbytes + size,
         str(X.dtype),
         n * m,
-        size,
         pass_flops=model.n_iter_ * 4 * n * m,
         pass_bytes=model.n_iter_ * size,
     )
@@ -398,4 +395,4 @@ def _pca_work(inputs: Inputs, model: KernelPCA) -> Work:
     m = n if model.approximation_ is None else model.approximation_.n_components_
     flops = 2 * n * m * (d + 2) + 2 * n * m * m + 10 * m**3
     size = X.itemsize * n * m
-    return Work(flops, X.nbytes + 3 * size, str(X.dtype), n * m, size)
+    return Work(flops, X.nbytes + 3 * size, str(X.dtype), n * m)

@@ -27,7 +27,6 @@ def rates(repeats: int = 5) -> dict[str, float]:
             "exp float32": (cores * TILE * TILES, _exponentials(pool, cores, "float32")),
             "exp float64": (cores * TILE * TILES, _exponentials(pool, cores, "float64")),
             "copy": (2 * COPIED, _copy(pool, cores)),  # read, and written
-            "fresh memory": (COPIED, _fresh(pool, cores)),
         }
         return {name: amount / _fastest(call, repeats) for name, (amount, call) in tasks.items()}
 
@@ -40,16 +39,12 @@ def best(*measured: dict[str, float]) -> dict[str, float]:
 def least(work: Work, rates: dict[str, float]) -> tuple[float, str]:
     """Return the least seconds of a job, and whether most of them go into operations or bytes.
 
-    A core computes a product or exponentials, or clears new memory, one at a time; memory that is
-    there moves meanwhile. Passes over a result come after it.
+    A core computes a product or exponentials, one at a time; memory moves meanwhile. Passes over a
+    result come after it.
     """
     products = rates[f"GEMM {work.dtype}"]
-    computed = (
-        work.flops / products
-        + work.values / rates[f"exp {work.dtype}"]
-        + work.fresh / rates["fresh memory"]
-    )
-    moved = (work.bytes - work.fresh) / rates["copy"]
+    computed = work.flops / products + work.values / rates[f"exp {work.dtype}"]
+    moved = work.bytes / rates["copy"]
     steps = (
         (computed, moved),
         (work.pass_flops / products, work.pass_bytes / rates["copy"]),
@@ -87,13 +82,3 @@ def _exponentials(pool: ThreadPoolExecutor, cores: int, dtype: str) -> Callable[
 def _copy(pool: ThreadPoolExecutor, cores: int) -> Callable[[], Any]:
     sources, targets = (np.array_split(np.ones(COPIED // 8), cores) for _ in range(2))
     return lambda: list(pool.map(np.copyto, targets, sources))
-
-
-def _fresh(pool: ThreadPoolExecutor, cores: int) -> Callable[[], Any]:
-    """Memory that the process did not have before, written once."""
-
-    def write() -> Any:
-        parts = np.array_split(np.empty(COPIED // 8), cores)
-        return list(pool.map(lambda part: part.fill(1.0), parts))
-
-    return write

@@ -11,7 +11,6 @@ from benchmarks.peers.record import Entry, JobRecord
 from benchmarks.peers.worker import ContenderFailedError, Outcome
 
 PAUSE = 0.1  # seconds, until threads of the call before stop waiting for work
-LONG = 8.0  # seconds; first calls that take longer together count as a round
 JUDGED = 3  # so many results of each contender are looked at
 
 
@@ -51,18 +50,12 @@ def play(
 
     Round i has seed i for everybody. Who fails is left out from then on.
     """
-    start = time.perf_counter()
-    firsts = {}
     for entry in _going(record, players):
         time.sleep(pause)
         outcome = attempt(entry, players[entry.contender].first, 0)
         if outcome is not None:
             entry.memory, entry.size, entry.work = outcome.memory, outcome.size, outcome.work
-            firsts[entry.contender] = outcome.seconds
-    if sum(firsts.values()) > LONG:  # long enough for what is special about them not to matter
-        for name, seconds in firsts.items():
-            record.entry(name).seconds.append(seconds)
-    turn = 0
+    start, turn = time.perf_counter(), 0
     while going := _going(record, players):
         rounds = len(going[0].seconds)
         if patience.is_over(rounds, time.perf_counter() - start, decided):

@@ -28,7 +28,9 @@ def _introduction(run: RunRecord) -> str:
         "their libraries come. Seconds: medians (quartiles). Ratio: a peer's seconds over "
         "gramian's or, beside a variant of gramian, the first peer's over the variant's; in "
         "brackets where 90 % of resampled ratios lie. Peak memory: growth of resident memory in MB "
-        "by the first call, the result included. A question mark: the interval includes the goal.",
+        "by the first call, the result included, which is not timed. Processes keep memory that "
+        "they free, since a virtual machine may need seconds to get a gigabyte back from its host. "
+        "A question mark: the interval includes the goal.",
         f"Contenders: {versions}.",
         f"The run took {run.seconds / 60:.0f} minutes.{_noise(run)}",
     ]
@@ -129,11 +131,10 @@ def _limits(run: RunRecord) -> str:
         f"What the machine can do, all cores at work: {rates['GEMM float32'] / 1e9:.0f} GFLOP/s "
         f"in float32 and {rates['GEMM float64'] / 1e9:.0f} in float64 (matrix products of 3,000 "
         f"rows and columns), {rates['copy'] / 1e9:.1f} GB/s (copies, bytes read and written), "
-        f"{rates['fresh memory'] / 1e9:.1f} GB/s (fresh memory, written once), "
         f"{rates['exp float32'] / 1e9:.2f} and {rates['exp float64'] / 1e9:.2f} billion "
         "exponentials a second in float32 and float64 (NumPy, in cache). Limit: the longer of a "
-        "job's products, exponentials and new memory at these rates, one after the other, and its "
-        "other bytes; then, in the same way, what passes over its features take. "
+        "job's products and exponentials at these rates, one after the other, and its bytes; then, "
+        "in the same way, what passes over its features take. "
         "Possible: the ratio to the first peer that a job at its limit would have; no code can "
         "reach a goal above it on this machine."
     )

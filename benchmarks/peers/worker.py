@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.harness import measure_here
+from benchmarks.harness import keeping_memory, measure_here
 from benchmarks.peers.job import OURS, Inputs, Job, Work
 
 
@@ -103,7 +103,8 @@ class Worker:
         self._pipe, theirs = fresh.Pipe()
         arguments = (theirs, scale, job, contender, folder, found)
         self._process = fresh.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
+        with keeping_memory():
+            self._process.start()
         theirs.close()
 
     def __enter__(self) -> Worker:

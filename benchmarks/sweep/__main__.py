@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.chart import Point, chart
-from benchmarks.harness import circumstances, table, wake_memory, write_whole
+from benchmarks.harness import circumstances, keep_memory, table, write_whole
 from benchmarks.sweep import jobs, regressors
 from benchmarks.sweep.jobs import Data, Job, load
 
@@ -163,12 +163,11 @@ def main() -> None:
         show(found)
         write_whole(PICTURE, drawn(found))
         return
+    keep_memory("benchmarks.sweep")
     warnings.simplefilter("ignore")  # of convergence, of either side
     print(circumstances(), "\n")
     found = []
     sizes = options.rows or [*SIZES, *(MORE if options.full else ())]
-    if max(sizes) > max(SIZES):
-        wake_memory()
     for line in lines(options.data, sizes, options.only):
         found.append(line)
         print(line, flush=True)

@@ -19,9 +19,10 @@ from gramian.kernels import tiles
 from gramian.kernels.gpu_form import GpuForm, traced_form
 from gramian.kernels.pairings import Tile, gpu_pairing
 from gramian.kernels.spectrum import Law
-from gramian.rows import ArrayRows, Rows, as_rows
+from gramian.rows import ArrayRows, Rows, as_rows, even_spans
 
 CHECKED = 256  # rows whose kernel values are checked before a fit
+FINISHED = 2 * 1024**2  # bytes of a tile: the profile finds the pairings of more no longer in cache
 
 __all__ = ["Kernel", "KernelWarning"]
 
@@ -313,9 +314,20 @@ class ProfileKernel(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             pair = type(self).pairing(points, self._scale(), self.tolerance)
 
+        def finish(x: Array, out: Array | None) -> Array:
+            return self._profile(pair(x, out))
+
         def tile(x: Array, out: Array | None = None) -> Array:
             # Estimators check what they return, and name the kernel.
             with np.errstate(over="ignore", invalid="ignore"):
-                return self._profile(pair(x, out))
+                if not isinstance(out, np.ndarray) or out.nbytes <= FINISHED or x is points:
+                    return finish(x, out)
+                most = max(len(out) * FINISHED // out.nbytes, 1)
+                for start, stop in even_spans(0, len(out), most):
+                    part = out[start:stop]
+                    values = finish(x[start:stop], part)
+                    if values is not part:
+                        part[...] = values
+                return out
 
         return tile

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
@@ -32,10 +33,11 @@ LEAST_FOR_LARGE = 1024  # rows, if adding a result would take as long as computi
 # Rows of one block are shared by threads, in blocks of at least so many rows, if there are so many
 # multiplications in matrix products; fewer take less time than waking threads.
 SHARED, LEAST_SHARE, LEAST_PRODUCTS = 4, 128, 2**26
-# A thread takes a few blocks with small results at a time: handing one over takes a fifth of
-# the time of reading it.
+# A thread takes a few blocks with small results, or none, at a time: handing one over takes a fifth
+# of the time of reading it.
 MOST_TOGETHER, SHARES = 8, 8  # blocks at most, and times that each thread takes some, at least
 TOGETHER_BYTES = 256 * 1024  # of results of blocks that a thread takes at a time
+NO_RESULT = 1  # bytes of a result that is None
 
 # The first row of a block, the one after its last, and a function that returns it.
 Block: TypeAlias = tuple[int, int, Callable[[], Array]]
@@ -83,6 +85,7 @@ class BlockRows(Rows):
             if result is not target:
                 target[...] = result
 
+        walk = replace(walk, result_bytes=NO_RESULT)
         deque(self._run(one, (*aligned, out), walk, apart=self._is_in_memory), maxlen=0)
         return out
 
@@ -130,11 +133,12 @@ class BlockRows(Rows):
                 ]
 
         threads = 1 if walk.serial else size.threads
+        stretches = [spans[i:j] for i, j in even_spans(0, len(spans), size.together)]
         if apart:
-            spans = far_apart(spans, threads)
-        stretches = _stretches(self._blocks(spans), size.together)
-        count = -(-len(spans) // size.together)
-        found = in_order(some, stretches, threads, walk.label, count, size.waiting)
+            stretches = far_apart(stretches, threads)
+        blocks = self._blocks(list(chain.from_iterable(stretches)))
+        taken = _divided(blocks, map(len, stretches))
+        found = in_order(some, taken, threads, walk.label, len(stretches), size.waiting)
         return chain.from_iterable(found)
 
     def _blocking(self, row_bytes: int, result_bytes: int = 0) -> Blocking:
@@ -180,11 +184,12 @@ class BlockRows(Rows):
             yield start, stop, partial(self.block, start, stop)
 
 
-def _stretches(blocks: Iterable[Block], count: int) -> Iterator[list[Block]]:
-    """Yield lists of ``count`` blocks; the last has those that are left."""
+def _divided(blocks: Iterable[Block], counts: Iterable[int]) -> Iterator[list[Block]]:
+    """Yield lists of so many blocks each."""
     remaining = iter(blocks)
-    while stretch := list(islice(remaining, count)):
-        yield stretch
+    for count in counts:
+        yield list(islice(remaining, count))
+    deque(remaining, maxlen=0)  # a source may check at its end that it has not changed
 
 
 class ArrayRows(BlockRows):

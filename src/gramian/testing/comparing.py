@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 import gramian
 from gramian.backend import array_ops
 from gramian.backend.array_ops import Array
-from gramian.kernels import tiles
+from gramian.kernels import base, tiles
 from gramian.rows import arrays
 
 LIBRARIES = ("array_api_strict", "torch")
@@ -86,7 +87,12 @@ def _named(result: Array | dict[str, Array]) -> dict[str, Array]:
 @contextmanager
 def small_blocks() -> Iterator[None]:
     """Cut even small examples into many blocks and tiles."""
-    places = [(arrays, "CACHE_BYTES", 1), (arrays, "LEAST_ROWS", 7), (tiles, "TILE_COLUMNS", 11)]
+    places: list[tuple[Any, str, int]] = [
+        (arrays, "CACHE_BYTES", 1),
+        (arrays, "LEAST_ROWS", 7),
+        (tiles, "TILE_COLUMNS", 11),
+        (base, "FINISHED", 100),
+    ]
     before = [getattr(module, name) for module, name, _ in places]
     for module, name, value in places:
         setattr(module, name, value)

@@ -16,7 +16,6 @@ from gramian.samplers.leverage import (
 )
 from gramian.samplers.leverage.scores import (
     Dictionary,
-    _invert_factor,
     covered_dimension,
     draw,
     scores_from_factor,
@@ -311,20 +310,6 @@ def test_scores_from_a_factor_are_those_of_the_spectrum():
         np.testing.assert_allclose(scores_from_factor(K, ridge), expected, atol=1e-10)
     assert scores_from_factor(K, 0.1)[7] == 0.0
     assert scores_from_factor(-np.eye(3), 0.5) is None
-
-
-@pytest.mark.parametrize("leaf", [3, 7, 60])
-def test_the_inverse_of_a_factor_in_halves(monkeypatch, leaf):
-    monkeypatch.setattr("gramian.samplers.leverage.scores.LEAF", leaf)
-    A = np.random.default_rng(0).standard_normal((61, 70))
-    M = A @ A.T
-    expected = np.linalg.inv(np.linalg.cholesky(M))
-    assert _invert_factor(M)
-    np.testing.assert_allclose(M, expected, atol=1e-9)
-    for broken in 0, 30, 60:  # in the first half, or only in the last
-        M = A @ A.T
-        M[broken, broken] = -1.0
-        assert not _invert_factor(M)
 
 
 @pytest.mark.parametrize("kernel", [RBF(1.0), "precomputed"])

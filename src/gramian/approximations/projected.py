@@ -10,7 +10,7 @@ import scipy.linalg
 from sklearn.utils.extmath import randomized_svd
 
 from gramian.approximations.base import Approximation
-from gramian.backend import array_ops, config, linalg
+from gramian.backend import array_ops, blas, config, linalg
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.memory import Amounts
 from gramian.kernels import Kernel, tiles
@@ -149,6 +149,8 @@ class ProjectedKernel:
                 if count or start == 0:
                     panels.append((slice(left, right), count, part))
             self._tiles.append((stop - start, tile, panels))
+        square = isinstance(P, np.ndarray) and len(P) == self.width
+        self._triangle = P if square and (first >= np.arange(self.width)).all() else None
         self._fused = self.fused() if self._fits_program() else None
         # The number of kernel values that the features of a row take; their memory, one tile at a
         # time; and what ``features`` takes per row, in addition to the block and its result.
@@ -232,7 +234,9 @@ class ProjectedKernel:
 
     def _stored(self, x: Array, out: Array) -> Array:
         """The same in ``out``, with one tile of kernel values stored at a time."""
-        P = self.projection
+        P, triangle = self.projection, self._triangle
+        if triangle is not None and blas.multiply_triangle(self.values(x, out), triangle):
+            return out if self.offset is None else np.add(out, self.offset, out=out)
         for i, (size, tile, panels) in enumerate(self._tiles):
             values = tile(x, tiles.scratch(x.shape[0], size, P, P.dtype))
             for columns, count, part in panels:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from gramian.backend import array_ops
+from gramian.backend import array_ops, blas
 from gramian.backend.array_ops import Array, DType
 from gramian.backend.threads import few_blas_threads
 from gramian.matrices.gram import Gram
 from gramian.samplers.base import gathered, settled_diagonal
 
 Pair = tuple[np.ndarray, np.ndarray]
-LEAF = 128  # rows of a matrix that LAPACK factorises at once
 ROUNDING = 450  # scores from a factor below this times the machine epsilon are rounding errors
 
 
@@ -78,37 +77,10 @@ def scores_from_factor(
     work[...] = K
     np.fill_diagonal(work, K.diagonal() + ridge)
     with few_blas_threads(len(K)):
-        if not _invert_factor(work):
+        if not blas.invert_factor(work):
             return None
     scores = 1 - ridge * np.einsum("ij,ij->j", work, work).astype(np.float64)
     return np.where(scores > ROUNDING * array_ops.eps(K.dtype), scores, 0.0)
-
-
-def _invert_factor(M: np.ndarray) -> bool:
-    """Replace M (n, n) by L⁻¹, with its Cholesky factor L; False if it is not positive definite.
-
-    Halves of M meet in matrix products. SciPy's wrappers of LAPACK stop all other threads.
-    """
-    if len(M) <= LEAF:
-        single = M.dtype == np.float32
-        factor = lapack.spotrf if single else lapack.dpotrf
-        invert = lapack.strtri if single else lapack.dtrtri
-        lower, failed = factor(M.T, lower=1, clean=1)
-        if not failed:
-            M[...] = invert(lower, lower=1)[0]
-        return not failed
-    half = len(M) // 2
-    first, below, last = M[:half, :half], M[half:, :half], M[half:, half:]
-    if not _invert_factor(first):
-        return False
-    lower = below @ first.T
-    last -= lower @ lower.T
-    if not _invert_factor(last):
-        return False
-    np.matmul(last, lower @ first, out=below)
-    np.negative(below, out=below)
-    M[:half, half:] = 0.0
-    return True
 
 
 def covered_dimension(m: int) -> float:

@@ -336,7 +336,7 @@ def test_every_block_of_squeak_has_the_scores_of_a_suitable_ridge(monkeypatch, r
     X = np.random.default_rng(0).standard_normal((600, 3)).astype(dtype)
     gram = Gram(RBF(0.5), X)
     SQUEAK(ridge).select(gram, 40, np.random.default_rng(1))
-    assert len(seen) == 15 + 2  # blocks, and parts that are merged
+    assert len(seen) == 30 + 2  # blocks, and parts that are merged
     for K, scores in seen:
         assert K.dtype == dtype
         values, vectors = spectrum(K.astype(np.float64))

@@ -194,7 +194,9 @@ class ProjectedKernel:
         dtype = self.projection.dtype
         if out is None:
             out = array_ops.empty((x.shape[0], self.points_used), self.projection, dtype)
-        x = array_ops.astype(x, dtype)
+        return self._fill(array_ops.astype(x, dtype), out)
+
+    def _fill(self, x: Array, out: Array) -> Array:
         start = 0
         for size, tile, _ in self._tiles:
             target = out[:, start : start + size]
@@ -235,7 +237,7 @@ class ProjectedKernel:
     def _stored(self, x: Array, out: Array) -> Array:
         """The same in ``out``, with one tile of kernel values stored at a time."""
         P, triangle = self.projection, self._triangle
-        if triangle is not None and blas.multiply_triangle(self.values(x, out), triangle):
+        if triangle is not None and blas.multiply_triangle(self._fill(x, out), triangle):
             return out if self.offset is None else np.add(out, self.offset, out=out)
         for i, (size, tile, panels) in enumerate(self._tiles):
             values = tile(x, tiles.scratch(x.shape[0], size, P, P.dtype))

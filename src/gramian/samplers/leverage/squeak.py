@@ -40,8 +40,8 @@ class SQUEAK(LeverageSampler):
     (2017). Each block of rows joins the dictionary, the leverage scores of both are estimated from
     both, and m rows survive. In the end each row survives with a probability in proportion to its
     score. The kernel is evaluated only within dictionary and block: about n (m + block_size)
-    values. It takes O(n (m + block_size)³ / block_size) flops, which is O(n m²) for blocks of about
-    m rows, and O((m + block_size)²) memory for each thread, in addition to the diagonal.
+    values. It takes O(n (m + block_size)³ / block_size) flops, the fewest with blocks of m / 2
+    rows, and O((m + block_size)²) memory for each thread, in addition to the diagonal.
 
     Threads pass over parts of about 8 m rows each, whose dictionaries are merged in order, as in
     the paper's distributed form. If the rows are on a cluster, the parts are those of its workers:
@@ -53,7 +53,7 @@ class SQUEAK(LeverageSampler):
         A positive number. By default, it is chosen for each block so that the effective dimension
         of the rows so far is m / (2 log m), within 3 %.
     block_size : int, optional
-        The number of rows that join at a time; by default m.
+        The number of rows that join at a time; by default m / 2.
 
     See Also
     --------
@@ -83,18 +83,21 @@ class SQUEAK(LeverageSampler):
             checks.positive_integer(self, "block_size", self.block_size)
 
     def most_evaluations(self, n: int, m: int) -> int:
-        step, part = self.block_size or m, self._part(m)
+        step, part = self._step(m), self._part(m)
         # Merging takes m² values for each part but the first; no dictionary meets a first block.
         return n * (2 + m + step) + (-(-n // part) - 1) * m * m - n // part * m * step
 
     def select_bytes(self, rows: Rows, m: int) -> int:
-        size, workers = m + (self.block_size or m), config.n_threads()
+        size, workers = m + self._step(m), config.n_threads()
         read = min(rows.shape[0], (workers + 1) * self._part(m)) * rows.row_bytes
         return super().select_bytes(rows, size) + workers * 4 * 8 * size**2 + read
 
+    def _step(self, m: int) -> int:
+        return self.block_size or max(m // 2, 1)
+
     def _part(self, m: int) -> int:
         """Return the number of rows of a part, which has whole blocks."""
-        step = self.block_size or m
+        step = self._step(m)
         return -(-PART * m // step) * step
 
     def _scored(self, gram: Gram, m: int, rng: np.random.Generator) -> Pair:
@@ -134,7 +137,7 @@ class SQUEAK(LeverageSampler):
 
         They are the landmarks that ``select`` finds in all rows with the same blocks, but without
         row numbers: pass the points to Nyström, ``Nystroem(kernel, landmarks=landmarks.points)``.
-        Batches are cut into blocks of ``block_size`` rows, by default m.
+        Batches are cut into blocks of ``block_size`` rows, by default m / 2.
 
         Parameters
         ----------
@@ -155,7 +158,7 @@ class SQUEAK(LeverageSampler):
         [-9.0, 0.0, 9.0]
         """
         self._check_numbers()
-        step = self.block_size or checks.positive_integer(self, "m", m)
+        step = self._step(checks.positive_integer(self, "m", m))
         seed, seen, merged = int(rng.integers(2**63)), 0, _Passing()
         part, own = _Passing(), np.random.default_rng([seed, 0])
         for batch in batches:
@@ -321,7 +324,7 @@ def _passed(
     sampler: SQUEAK, gram: Gram, m: int, rng: np.random.Generator, start: int, stop: int
 ) -> tuple[np.ndarray, _Passing]:
     """Return the row numbers that survive from start to stop, and their dictionary."""
-    rows, passing, step = np.arange(0), _Passing(), sampler.block_size or m
+    rows, passing, step = np.arange(0), _Passing(), sampler._step(m)
     for first in range(start, stop, step):
         rows = rows[passing.survivors(m, rng)]
         before, fresh = len(rows), np.arange(first, min(first + step, stop))

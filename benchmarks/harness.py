@@ -177,6 +177,10 @@ def keep_memory(module: str) -> None:
         os.execve(
             sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], os.environ | KEEPING
         )
+    from gramian.backend import config
+
+    # Kept memory is free for the process, but the system counts it as used.
+    config.set_config(memory_budget=config.memory_budget())
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

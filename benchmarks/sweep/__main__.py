@@ -16,6 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -102,6 +105,27 @@ def lines(names: list[str], sizes: list[int], only: str) -> Iterator[Line]:
                     yield measured(job, data)
 
 
+def apart(name: str, n: int, only: str, path: Path | None) -> list[Line]:
+    """Measure at one size in a process of its own: processes keep the memory that they free."""
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / "part.json"
+        command = [sys.executable, "-m", "benchmarks.sweep", "--data", name, "--rows", str(n)]
+        subprocess.run([*command, "--only", only, "--save", str(part)], check=True)
+        found = loaded(part) if part.exists() else []
+    if path is not None:
+        save([*(loaded(path) if path.exists() else []), *found], path)
+    return found
+
+
+def loaded(path: Path) -> list[Line]:
+    return [Line(*line) for line in json.loads(path.read_text())]
+
+
+def save(found: list[Line], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(found))
+
+
 def curves(found: list[Line]) -> str:
     """A table of ratios by job and data, from few rows to many."""
     names = list(dict.fromkeys(line.data for line in found))
@@ -155,26 +179,31 @@ def main() -> None:
     parser.add_argument("--show", nargs="+", type=Path, metavar="FILE", help="what was kept")
     options = parser.parse_args()
     if options.show:
-        kept = [line for path in options.show for line in json.loads(path.read_text())]
+        kept = [line for path in options.show for line in loaded(path)]
         order = [job.name for job in JOBS]
-        found = sorted(
-            (Line(*line) for line in kept), key=lambda x: (x[1], x[2], order.index(x[0]))
-        )
+        found = sorted(kept, key=lambda x: (x.data, x.n, order.index(x.job)))
         show(found)
         write_whole(PICTURE, drawn(found))
         return
     keep_memory("benchmarks.sweep")
     warnings.simplefilter("ignore")  # of convergence, of either side
-    print(circumstances(), "\n")
-    found = []
     sizes = options.rows or [*SIZES, *(MORE if options.full else ())]
+    if len(options.data) > 1 or len(sizes) > 1:
+        print(circumstances(), "\n")
+        found = [
+            line
+            for name in options.data
+            for n in sizes
+            for line in apart(name, n, options.only, options.save)
+        ]
+        show(found)
+        return
+    found = []
     for line in lines(options.data, sizes, options.only):
         found.append(line)
         print(line, flush=True)
         if options.save:
-            options.save.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(options.save, json.dumps(found))
-    show(found)
+            save(found, options.save)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from gramian.backend.typing import BlockSum, DType, Indices, Sums
 from gramian.backend.wording import counted
 from gramian.matrices.block_core import BlockCore
 from gramian.matrices.block_diagonal import BlockDiagonal
-from gramian.rows import ArrayRows, Map, Parts, Rows, Walk
+from gramian.rows import ArrayRows, FeatureRows, Map, Parts, Rows, Walk
 from gramian.rows.parts import slices
 
 __all__ = ["Factors"]
@@ -328,6 +328,21 @@ def unprojected(factors: Factors) -> tuple[Factors, Array | None]:
     if product is None:
         return factors, None
     return Factors(product[0]), array_ops.astype(product[1], factors.xp.float64)
+
+
+def in_single(factors: Factors) -> Factors | None:
+    """Return factors of Z = C P whose values are computed in float64 and rounded to float32.
+
+    None if Z is no product.
+    """
+    product = factors.parts.product() if factors.core is None else None
+    if product is None:
+        return None
+    single = factors.xp.float32
+    (values,), (features,) = product[0], factors.parts
+    assert isinstance(values, FeatureRows) and isinstance(features, FeatureRows)
+    product = values.rounded(single), product[1]
+    return Factors(features.rounded(single, product))
 
 
 def norms_in(factors: Factors, columns: slice) -> Callable[..., Array]:

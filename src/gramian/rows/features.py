@@ -151,6 +151,19 @@ class FeatureRows(Rows):
         """Return the same features of other rows."""
         return self._maker()(rows, product=product)  # type: ignore[call-arg, return-value]
 
+    def rounded(self, dtype: DType, product: tuple[Rows, Array] | None = None) -> FeatureRows:
+        """Return these features, computed as before and rounded to another dtype."""
+        return FeatureRows(
+            self.rows,
+            partial(_rounded, self.features, dtype),
+            self.shape[1],
+            dtype,
+            work_bytes=self._row_bytes,
+            serial=self.serial,
+            row_evaluations=self.row_evaluations,
+            product=product,
+        )
+
     def _maker(self) -> Callable[[Rows], Rows]:
         return partial(
             FeatureRows,
@@ -181,6 +194,16 @@ class FeatureRows(Rows):
         order = np.concatenate((np.flatnonzero(inside), np.flatnonzero(~inside)))
         first, rest = (self.choose(numbers) for numbers in np.split(order, [count]))
         return JoinedRows([held(first, half=half), rest]), order
+
+
+def _rounded(
+    features: Callable[..., Array], dtype: DType, x: Array, out: Array | None = None
+) -> Array:
+    rounded = array_ops.astype(features(x), dtype)
+    if out is None:
+        return rounded
+    out[...] = rounded
+    return out
 
 
 def held(rows: Rows, *, half: bool = False) -> Rows:

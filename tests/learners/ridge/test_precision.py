@@ -15,7 +15,8 @@ from gramian import (
     Nystroem,
     RandomFourier,
 )
-from gramian.learners.ridge import factored, systems
+from gramian.learners.ridge import base, factored, systems
+from gramian.matrices.factors import unprojected
 
 SMOOTH = Nystroem(RBF(2.0), 100, landmarks="uniform", random_state=0)  # W of condition 1e14
 KERNELS = [
@@ -80,6 +81,43 @@ def test_float32_features_stay_where_rounding_does_not_show():
     X, y = curved()
     model = KernelRidge(1.0, kernel=Nystroem(RBF(20.0), 100, random_state=0)).fit(X, y)
     assert model.approximation_.transform(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("solver", ["direct", "iterative"])
+def test_kernel_values_computed_in_float64_are_stored_in_float32(solver, monkeypatch):
+    X, y = curved()
+    made, in_single, shows = [], base.in_single, iter([True, False])
+
+    def noted(factors):
+        made.append((factors, in_single(factors)))
+        return made[-1][1]
+
+    monkeypatch.setattr(base, "in_single", noted)
+    monkeypatch.setattr(base, "rounding_shows", lambda *_: next(shows))
+    model = KernelRidge(1e-5, kernel=Nystroem(RBF(20.0), 100, random_state=0), solver=solver)
+    fitted = clone(model).fit(X[:600], y[:600])
+    ((double, single),) = made
+    assert single.dtype == np.float32
+    for exact, rounded in [(double, single), (unprojected(double)[0], unprojected(single)[0])]:
+        np.testing.assert_array_equal(rounded.parts.values(), np.float32(exact.parts.values()))
+    assert fitted.approximation_.transform(X).dtype == np.float64
+    expected = clone(model).fit(X[:600].astype(np.float64), y[:600]).predict(X[600:])
+    assert np.linalg.norm(fitted.predict(X[600:]) - expected) < 0.01 * np.linalg.norm(expected)
+
+
+def test_float64_is_stored_where_rounding_to_float32_shows(monkeypatch):
+    X, y = curved()
+    stored = []
+    keep = base.RidgeLearner._keep
+
+    def noted(self, solution, system):
+        stored.append(system.matrix.dtype)
+        return keep(self, solution, system)
+
+    monkeypatch.setattr(base.RidgeLearner, "_keep", noted)
+    monkeypatch.setattr(base, "rounding_shows", lambda *_: True)
+    KernelRidge(1e-5, kernel=Nystroem(RBF(20.0), 100, random_state=0)).fit(X, y)
+    assert stored == [np.float64]
 
 
 @pytest.mark.parametrize("alpha", [1e-3, "gcv"])

@@ -46,7 +46,7 @@ from gramian.learners.ridge.rounding import (
 from gramian.learners.ridge.sampled import Sampled
 from gramian.learners.ridge.systems import AlphaPath, Rule, Solution, System
 from gramian.learners.strategy import Strategy
-from gramian.matrices.factors import Factors
+from gramian.matrices.factors import Factors, in_single
 
 # With alphas that are set, in order of preference.
 SOLVERS: tuple[Strategy[System], ...] = (
@@ -147,8 +147,15 @@ class RidgeLearner(KernelLearner):
         precise = self.approximation_.in_double(system.rows)
         if precise is None:
             return replace(system, rounds=True)
-        if not system.is_local and not rounding_shows(system, precise.factor_rows):
-            return replace(system, rounds=True)
+        if not system.is_local:
+            if not rounding_shows(system, precise.factor_rows):
+                return replace(system, rounds=True)
+            # Kernel values lose most when they are computed, little when they are stored.
+            stored = in_single(precise.factor_rows(system.rows))
+            rounded = None if stored is None else replace(system, matrix=stored, rounds=True)
+            if rounded is not None and not rounding_shows(rounded, precise.factor_rows):
+                self.approximation_ = precise
+                return rounded
         return self._in_double(system, precise)
 
     def _in_double(self, system: System, precise: Approximation) -> System:

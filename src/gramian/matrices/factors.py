@@ -341,8 +341,7 @@ def in_single(factors: Factors) -> Factors | None:
     single = factors.xp.float32
     (values,), (features,) = product[0], factors.parts
     assert isinstance(values, FeatureRows) and isinstance(features, FeatureRows)
-    product = values.rounded(single), product[1]
-    return Factors(features.rounded(single, product))
+    return Factors(features.rounded(single, (values.rounded(single), product[1])))
 
 
 def norms_in(factors: Factors, columns: slice) -> Callable[..., Array]:
